@@ -37,8 +37,11 @@ const tables = {
   commands: () =>
     table(
       ['Command', 'What it does'],
-      commands.map(({ name, args, summary }) => [
-        `\`${['svc', name, args].filter(Boolean).join(' ')}\``,
+      commands.map(({ name, args, summary, alias }) => [
+        [
+          `\`${['svc', name, args].filter(Boolean).join(' ')}\``,
+          ...(alias?.words ?? []).map((word) => `\`svc ${word}\``),
+        ].join('<br>'),
         `${summary}${flagsOf(name)}`,
       ]),
     ),

@@ -33,6 +33,8 @@ export interface CommandSpec {
   isQuick?: true;
   /** The help lists it first. */
   isEveryday?: true;
+  /** Words of other programs that mean the same. `isReversed`: with the arguments in reverse. */
+  alias?: { words: readonly string[]; isReversed?: true };
 }
 
 /** A flag in the form of the help: its name, then its value if it has one. */
@@ -346,6 +348,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['version'],
   }),
   command('model list', {
+    alias: { words: ['list', 'ls'] },
     isEveryday: true,
     isQuick: true,
     summary:
@@ -354,6 +357,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['model list --json'],
   }),
   command('model show', {
+    alias: { words: ['show'] },
     isQuick: true,
     args: '<id>',
     summary:
@@ -375,6 +379,7 @@ export const commands: readonly CommandSpec[] = [
     ],
   }),
   command('model pull', {
+    alias: { words: ['pull'] },
     isEveryday: true,
     args: '[ref]',
     summary:
@@ -416,6 +421,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['model default', 'model default qwen3:0.6b'],
   }),
   command('model alias', {
+    alias: { words: ['cp'], isReversed: true },
     isQuick: true,
     args: '[name] [model]',
     summary:
@@ -424,6 +430,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['model alias', 'model alias fast local/qwen3-0.6b', 'model alias fast --remove'],
   }),
   command('model remove', {
+    alias: { words: ['rm'] },
     args: '<id…>',
     summary: 'Delete models from the models folder, or what downloads left of them.',
     examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
@@ -448,6 +455,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['engine remove vulkan'],
   }),
   command('model ps', {
+    alias: { words: ['ps'] },
     isQuick: true,
     summary: 'Local models in memory, with their state, memory and the time at which they leave.',
     examples: ['model ps', 'model ps --json'],

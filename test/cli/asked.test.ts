@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { commands } from '../../src/cli/commands.ts';
 import { numberFields } from '../../src/contract/options.ts';
@@ -93,12 +93,12 @@ test('text files follow the prompt, each under its name', async ({ home, daemon 
   writeFileSync(a, '\ufefffirst\n\n');
   writeFileSync(b, 'zweite ü\r\n');
   await home.svc(['run', 'compare', '--file', a, '--file', b, '--system', 's']);
-  const texts = `File ${a}:\nfirst\n\n\nFile ${b}:\nzweite ü`;
+  const texts = `File ${basename(a)}:\nfirst\n\n\nFile ${basename(b)}:\nzweite ü`;
   assert.equal(asked(daemon), { prompt: `compare\n\n${texts}`, system: 's' });
   await home.svc(['run', '--file', a], { stdin: 'from stdin' });
-  assert.is(asked(daemon).prompt, `from stdin\n\nFile ${a}:\nfirst\n`);
+  assert.is(asked(daemon).prompt, `from stdin\n\nFile ${basename(a)}:\nfirst\n`);
   await home.svc(['run', '--file', b]);
-  assert.is(asked(daemon).prompt, `File ${b}:\nzweite ü`);
+  assert.is(asked(daemon).prompt, `File ${basename(b)}:\nzweite ü`);
 });
 
 test('an image or a sound is a part of a message, whatever its name is', async ({
@@ -120,11 +120,11 @@ test('an image or a sound is a part of a message, whatever its name is', async (
       {
         role: 'user',
         content: [
-          { type: 'text', text: `see\n\nFile ${image}:\n` },
+          { type: 'text', text: `see\n\nFile ${basename(image)}:\n` },
           { type: 'image', media_type: 'image/png', data: PNG.toString('base64') },
-          { type: 'text', text: `\n\nFile ${sound}:\n` },
+          { type: 'text', text: `\n\nFile ${basename(sound)}:\n` },
           { type: 'audio', media_type: 'audio/wav', data: wave.toString('base64') },
-          { type: 'text', text: `\n\nFile ${text}:\nwords` },
+          { type: 'text', text: `\n\nFile ${basename(text)}:\nwords` },
         ],
       },
     ],

@@ -78,6 +78,7 @@ test('the models in memory and the providers that fail have a line each', async 
     daemon.on('status', ({ result }) =>
       result({
         ...status,
+        waiting: 1,
         models: [
           { ...model, id: 'local/qwen', warning: 'The model qwen has no layer on the GPU.' },
           {
@@ -98,10 +99,11 @@ test('the models in memory and the providers that fail have a line each', async 
     const { code, stdout, stderr } = await home.svc(['status']);
     assert.is(code, 0);
     assert.match(stderr, 'warning: The model qwen has no layer on the GPU.');
-    const rows = stdout.split('\n').filter((line) => /^ *(model|provider) /.test(line));
+    const rows = stdout.split('\n').filter((line) => /^ *(waiting|model|provider) /.test(line));
     assert.equal(
       rows.map((line) => line.trim().replace(/ {2,}/, ' ')),
       [
+        'waiting 1 waits for you: svc approvals list',
         'model local/qwen busy, 2 runs, 120 MiB, on vulkan',
         'model local/nomic idle, for embeddings',
         'provider far rate_limited, tried again in 5 h: far: too many requests (status 429).',

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { unknownCommand } from '../../src/cli/parse/command-line.ts';
+import { dispatch, unknownCommand } from '../../src/cli/parse/command-line.ts';
 import { secondsFlag } from '../../src/cli/parse/flag-values.ts';
 
 test('a time is seconds, or has a unit', () => {
@@ -17,11 +17,51 @@ test('a time is seconds, or has a unit', () => {
     );
 });
 
+test('the words of another tool for models are commands', () => {
+  const read = (...argv: string[]) =>
+    dispatch<[string, ...string[]]>(argv, {
+      run: ({ name }, args) => [name, ...args],
+      help: (name) => ['help', name],
+    });
+  const lines: [string[], string[]][] = [
+    [['list'], ['model list']],
+    [['ls', '--json'], ['model list']],
+    [['ps'], ['model ps']],
+    [
+      ['pull', 'qwen3:0.6b', '--anyway'],
+      ['model pull', 'qwen3:0.6b'],
+    ],
+    [
+      ['rm', 'one', 'two'],
+      ['model remove', 'one', 'two'],
+    ],
+    [
+      ['show', 'one'],
+      ['model show', 'one'],
+    ],
+    [
+      ['cp', 'qwen3:0.6b', 'fast'],
+      ['model alias', 'fast', 'qwen3:0.6b'],
+    ],
+    [
+      ['model', 'show', 'list'],
+      ['model show', 'list'],
+    ],
+    [
+      ['rm', '--help'],
+      ['help', 'model remove'],
+    ],
+    [
+      ['help', 'ps'],
+      ['help', 'model ps'],
+    ],
+  ];
+  for (const [argv, meant] of lines) assert.equal(read(...argv), meant, argv.join(' '));
+});
+
 test('the word of another tool leads to the command of that meaning', () => {
   const hints: Record<string, string> = {
-    ls: 'Did you mean: svc model list',
-    ps: 'Did you mean: svc model ps',
-    pull: 'Did you mean: svc model pull',
+    get: 'Did you mean: svc model pull',
     'model rm': 'Did you mean: svc model remove',
     'provider ls': 'Did you mean: svc provider list',
     'runs inspect': 'Did you mean: svc runs show',

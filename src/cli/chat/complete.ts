@@ -55,6 +55,11 @@ function base(path: string): string {
 }
 
 /** A shell would have replaced the home. Here no shell reads the line. */
+export function withHome(path: string): string {
+  return path.replace(/^~(?=\/)/, () => homedir());
+}
+
+/** The same as a whole path. */
 export function inHome(path: string): string {
-  return resolve(path.replace(/^~(?=\/)/, () => homedir()));
+  return resolve(withHome(path));
 }

@@ -18,7 +18,7 @@ import type { Run } from '../run/follow.ts';
 import { findPreset, withPreset } from '../run/preset.ts';
 import { absoluteModel, configuredBytes, readNumbers } from '../run/run-input.ts';
 import { type ChatCommand, chatCommandOf, chatHelp, nearCommand } from './commands.ts';
-import { inHome } from './complete.ts';
+import { inHome, withHome } from './complete.ts';
 import { checkModel, conversationsText, nextText, nextTurn } from './who.ts';
 
 /** Names the newest conversation of this folder: `--continue`. */
@@ -235,7 +235,7 @@ export class Chat {
   /** The file is read now, so a mistake is found before the message is written. */
   private async addFile(path: string): Promise<void> {
     const bytes_max = await configuredBytes(this.context.paths);
-    const added = path === '' ? [] : await readAttachments([inHome(path)], bytes_max);
+    const added = path === '' ? [] : await readAttachments([withHome(path)], bytes_max);
     this.files = path === '' ? [] : [...this.files, ...added];
     const names = this.files.map(({ name }) => name).join(', ');
     note(names === '' ? 'The next message has no file.' : `With the next message: ${names}`);

@@ -5,13 +5,15 @@ import { bytes, duration } from '../print/format.ts';
 type Model = StatusMore['models'][number];
 type Provider = StatusMore['failing'][number];
 
-/** The rows of `svc status` about models in memory, and about providers that fail. */
+/** The rows of `svc status`: who waits for the user, models in memory, providers that fail. */
 export function workRows({
+  waiting = 0,
   models = [],
   tools = [],
   failing = [],
 }: Partial<StatusMore>): [string, string][] {
   return [
+    ...(waiting === 0 ? [] : [['waiting', waitingText(waiting)] satisfies [string, string]]),
     ...models.map((model): [string, string] => ['model', modelText(model)]),
     ...tools.map(({ name, state, reason }): [string, string] => [
       'tools',
@@ -19,6 +21,10 @@ export function workRows({
     ]),
     ...failing.map((provider): [string, string] => ['provider', providerText(provider)]),
   ];
+}
+
+function waitingText(count: number): string {
+  return `${count} ${count === 1 ? 'waits' : 'wait'} for you: svc approvals list`;
 }
 
 function modelText({ id, purpose, state, runs, memory_bytes, gpu }: Model): string {

@@ -101,6 +101,7 @@ async function describe(status: StatusView): Promise<[string, string | null][]> 
     ['socket', addresses.socket],
     ['runs', runs === null ? null : runsText(runs)],
     ...workRows({
+      waiting: status.waiting ?? 0,
       models: status.models ?? [],
       tools: status.tools ?? [],
       failing: status.failing ?? [],

@@ -31,8 +31,9 @@ interface Options {
  * itself for a wrong line, so such a line does not reach it. Throws usage.
  */
 export function dispatch<T>(argv: readonly string[], { run, help }: Actions<T>): T {
-  const line = splitLine(argv, FLAGS);
-  const { words } = line;
+  const split = splitLine(argv, FLAGS);
+  const words = withoutAlias(split.words);
+  const line = { ...split, words };
   if (line.unknown !== null) throw unknownFlag(line.unknown, words);
   const [first] = words;
   const isHelp = first === 'help';
@@ -55,6 +56,15 @@ export function dispatch<T>(argv: readonly string[], { run, help }: Actions<T>):
     lazy: true,
   }) as sade.LazyOutput;
   return handler(...args);
+}
+
+/** The words of the command that an alias means, also after `help`. */
+function withoutAlias(words: readonly string[]): string[] {
+  const [first = '', ...rest] = words;
+  if (first === 'help') return [first, ...withoutAlias(rest)];
+  const spec = commands.find(({ alias }) => alias?.words.includes(first));
+  if (spec === undefined) return [...words];
+  return [...spec.name.split(' '), ...(spec.alias?.isReversed ? rest.toReversed() : rest)];
 }
 
 /** What the reader needs of a command, with every flag that it accepts. */
@@ -155,14 +165,8 @@ export function unknownCommand(name: string): SvcError {
 
 /** What other tools of this kind call a command. */
 const SYNONYMS: Readonly<Record<string, string>> = {
-  ls: 'model list',
-  list: 'model list',
-  ps: 'model ps',
-  pull: 'model pull',
   get: 'model pull',
-  rm: 'model remove',
   remove: 'model remove',
-  show: 'model show',
   load: 'model load',
   unload: 'model unload',
   models: 'model list',

@@ -67,9 +67,15 @@ function section(name: string, rows: [string, string][]): string {
 function details(spec: CommandSpec): string {
   const rows = shownFlags(spec).map((flag): [string, string] => [flagForm(flag), flag.summary]);
   const examples = spec.examples.map((example) => `  svc ${example}`).join('\n');
+  const { words: others = [], isReversed = false } = spec.alias ?? {};
+  const args = isReversed ? spec.args.split(' ').toReversed().join(' ') : spec.args;
+  const lines = [
+    words('svc', spec.name, spec.args, '[flags]'),
+    ...others.map((other) => words('svc', other, args, '[flags]')),
+  ];
   return [
     hanging(spec.summary, 0, width()),
-    `${title('Usage')}\n  ${words('svc', spec.name, spec.args, '[flags]')}`,
+    `${title('Usage')}\n${lines.map((line) => `  ${line}`).join('\n')}`,
     `${title('Flags')}\n${columns(rows)}`,
     examples !== '' && `${title('Examples')}\n${examples}`,
   ]

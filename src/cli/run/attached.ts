@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises';
+import { basename, isAbsolute } from 'node:path';
 import type { MediaPart } from '../../../machines/messages.ts';
 import { fileTypeOf, mediaKind } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
@@ -14,7 +15,7 @@ import { warn } from '../print/output.ts';
 
 type Content = { type: 'text'; text: string } | MediaPart;
 export interface Attachment {
-  /** As the user wrote it, in one line. */
+  /** As the user wrote it, in one line. Of a whole path the model learns only its last name. */
   name: string;
   content: Content;
 }
@@ -34,7 +35,7 @@ export async function readAttachments(
       left -= content.type === 'text' ? sizeOf(content.text) : sizeOf(content.data);
     if (content === null || left < 0) throw tooLarge(name, bytes_max);
     if (bytes?.length === 0) warn(`The file ${name} is empty.`);
-    files.push({ name, content });
+    files.push({ name: isAbsolute(path) ? oneLine(basename(path)) : name, content });
   }
   return files;
 }

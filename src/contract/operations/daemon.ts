@@ -38,6 +38,8 @@ export interface StatusMore {
     LoadedModelRecord,
     'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'gpu' | 'warning'
   >[];
+  /** Calls that wait for a person. Absent: the daemon is of an older version. */
+  waiting?: number;
   /** Servers of tools that run, or fail. Absent: the daemon is of an older version. */
   tools?: Pick<McpServerRecord, 'name' | 'state' | 'reason' | 'code'>[];
   /** The providers, and the models of providers, that do not work as they should. */

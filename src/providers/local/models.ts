@@ -1,11 +1,11 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
-import { suggest } from '../../config/suggest.ts';
 import type { Attention } from '../../contract/attention.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
 import { firstPartOf, partsOf } from '../../models/gguf/parts.ts';
+import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts';
 import { findPulled, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
@@ -71,10 +71,23 @@ export class LocalModels {
 
   /**
    * Finds the file for a name, or for a path, each also after `local/`. A name is `svc-mini`, one
-   * in the models folder, a short name, or one of another program. Throws model_unknown with the
-   * known names, and model_invalid for a file in the models folder.
+   * in the models folder, a short name, or one of another program; or the beginning of one model's
+   * name. Throws model_unknown with the known names, and model_invalid for a file in the models
+   * folder.
    */
   async find(name: string): Promise<ModelFile> {
+    const named = await this.findNamed(name);
+    if (named !== null) return named;
+    const known = await this.validNames();
+    const [only, ...others] = namesFrom(name, known);
+    const begun =
+      others.length > 0 ? undefined : (await this.usable()).find((file) => file.name === only);
+    if (begun !== undefined) return begun;
+    throw this.unknown(name, known);
+  }
+
+  /** The model with this whole name. Null: there is none. */
+  private async findNamed(name: string): Promise<ModelFile | null> {
     const short = shortName(name);
     const candidates = this.candidates(short);
     for (const path of candidates) {
@@ -94,10 +107,13 @@ export class LocalModels {
         hint: 'See: svc model list',
       });
     if (other !== null) return fileOf(other);
-    const pulled = await findPulled(short, await this.files(), (file) => this.originOf(file));
-    if (pulled !== null) return pulled;
-    const isPath = !candidates.every((path) => this.isOurs(path));
-    throw unknownModel(name, { short, isPath, known: await this.validNames() });
+    return findPulled(short, await this.files(), (file) => this.originOf(file));
+  }
+
+  private unknown(name: string, known: readonly string[]): SvcError {
+    const short = shortName(name);
+    const isPath = !this.candidates(short).every((path) => this.isOurs(path));
+    return unknownModel(name, { short, isPath, known });
   }
 
   /** Null: there is no such file. Throws model_invalid for a file that cannot be a model. */
@@ -216,7 +232,9 @@ export class LocalModels {
     const partial = await this.findPartial(short);
     const own = await this.findOwn(short);
     if (own === null && partial !== null) return this.removePartial(partial);
-    const file = own ?? (await this.find(id));
+    // What is deleted has to be named as a whole.
+    const file = own ?? (await this.findNamed(id));
+    if (file === null) throw this.unknown(id, await this.validNames());
     if (file.path === this.options.built_in)
       throw new SvcError('model_in_use', 'The built-in model cannot be removed.', {
         param: 'model',
@@ -390,41 +408,6 @@ function nullUnlessExhausted(error: unknown): null {
   return null;
 }
 
-function shortName(id: string): string {
-  return id.replace(/^local\//, '');
-}
-
 function nameOf(path: string): string {
   return basename(path, '.gguf');
-}
-
-/** A longer list is not read. */
-const KNOWN_MAX = 20;
-
-/**
- * The error for a name without a model: what is known, and what was probably meant. The message has
- * it all, since the failure of a run keeps no hint.
- */
-function unknownModel(
-  name: string,
-  { short, isPath, known }: { short: string; isPath: boolean; known: readonly string[] },
-): SvcError {
-  const what = isPath
-    ? 'There is no GGUF file that the daemon can read, and no model,'
-    : 'There is no model';
-  const near = suggest(short, known);
-  const pullable = isShortName(short) ? findKnown(short) : null;
-  const advice =
-    pullable !== null
-      ? ` Download it with: svc model pull ${pullable.name}`
-      : near !== null
-        ? ` Did you mean ${near}?`
-        : '';
-  const rest = known.length > KNOWN_MAX ? `, and ${known.length - KNOWN_MAX} more` : '';
-  const list = `${known.slice(0, KNOWN_MAX).join(', ')}${rest}`;
-  return new SvcError(
-    'model_unknown',
-    `${what} ${JSON.stringify(name)}. Known: ${list}.${advice}`,
-    { param: 'model', hint: 'See: svc model list', details: { known } },
-  );
 }

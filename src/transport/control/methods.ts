@@ -142,11 +142,16 @@ function waysOf({ runtime, limits, home, by }: Required<MethodsOptions>) {
 }
 
 export function statusWork({
+  approvals,
   loads,
   mcp,
   providers,
-}: Pick<Runtime, 'loads' | 'mcp' | 'providers'>): Pick<StatusMore, 'models' | 'tools' | 'failing'> {
+}: Pick<Runtime, 'approvals' | 'loads' | 'mcp' | 'providers'>): Pick<
+  StatusMore,
+  'waiting' | 'models' | 'tools' | 'failing'
+> {
   return {
+    waiting: approvals.list().length,
     models: loads
       .list()
       .models.map(({ id, purpose, state, runs, memory_bytes, gpu, warning }) => ({

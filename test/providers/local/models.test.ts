@@ -244,6 +244,24 @@ test('the error for an unknown name lists the known ones', async () => {
   }
 });
 
+test('the beginning of one name is that model, of several it names them, and removes none', async () => {
+  for (const name of ['SmolLM2-135M-Instruct.Q4_1', 'Qwen3-0.6B', 'Qwen3-4B'])
+    makeGguf(put(`${name}.gguf`));
+  mkdirSync(put('org'));
+  makeGguf(put('org/tiny-one.gguf'));
+  const found = async (name: string) => (await local.models.show(name)).name;
+  assert.is(await found('smollm2'), 'SmolLM2-135M-Instruct.Q4_1');
+  assert.is(await found('local/SmolLM2-135'), 'SmolLM2-135M-Instruct.Q4_1');
+  assert.is(await found('tiny'), 'org/tiny-one');
+  assert.is(await found('qwen3-0'), 'Qwen3-0.6B');
+  const { code, message } = await failure(local.models.show('qwen3'));
+  assert.is(code, 'model_unknown');
+  assert.match(message, / Did you mean one of these: Qwen3-0\.6B, Qwen3-4B\?$/);
+  assert.is((await failure(local.models.show('s'))).code, 'model_unknown', 'one letter is no name');
+  assert.is((await failure(local.models.remove('smollm2'))).code, 'model_unknown');
+  assert.is(await found('smollm2'), 'SmolLM2-135M-Instruct.Q4_1');
+});
+
 test('a path that is no readable file is refused with its reason, at once', async () => {
   mkdirSync(put('folder.gguf'));
   assert.match((await failure(local.models.show('folder'))).message, 'is not a file');

@@ -17,7 +17,7 @@ test('the status names the models in memory, and only the providers and models o
   });
   const model = { id: 'local/svc-mini', purpose: 'answers', state: 'idle', runs: 0 };
   const models = [{ ...model, memory_bytes: 1, gpu: 'cpu' }];
-  assert.equal(statusWork(runtime), { models, failing: [], tools: [] });
+  assert.equal(statusWork(runtime), { waiting: 0, models, failing: [], tools: [] });
   for (const provider of ['far', 'near']) {
     const { id } = await runtime.runs.start({ prompt: 'hi', provider }, 'test');
     await waitFor('it has ended', () => !kernel.instances.has(id));
