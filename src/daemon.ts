@@ -135,6 +135,7 @@ async function lock(file: string): Promise<(() => void) | null> {
   try {
     return await tryLock(file);
   } catch (cause) {
+    if (cause instanceof SvcError) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     throw new SvcError('home_unusable', `The lock ${file} cannot be taken (${code}).`, {
       cause,

@@ -154,6 +154,7 @@ const layers: Record<string, Layer> = {
       'src/models/gguf',
       'src/models/catalogue.ts',
       'src/models/memory-needs.ts',
+      'src/models/model-names.ts',
       'src/models/origins.ts',
       'src/http-client',
       'src/contract/events.ts',

@@ -1,14 +1,14 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
-import { writeAtomic } from '../home/atomic-write.ts';
+import { targetOf, writeAtomic } from '../home/atomic-write.ts';
 import { CONFIG_BYTES_MAX } from '../limits.ts';
 import { withLock } from './lock.ts';
 
 /**
  * Replaces a JSON file that only svc writes. Edits of several processes follow each other. `edit`
  * reads the file under the lock; null leaves it as it is. Throws home_unusable, busy,
- * invalid_request for what no daemon could read again, and what `edit` throws.
+ * invalid_request for what no daemon could read again, and what `edit` throws. A link stays a link.
  */
 export async function editOwnFile<T extends object | null>(
   file: string,
@@ -22,7 +22,8 @@ export async function editOwnFile<T extends object | null>(
       // Under the lock one draft at a time is written; that of a dead process is overwritten.
       const text = `${JSON.stringify(value, null, 2)}\n`;
       checkBytes(file, Buffer.byteLength(text));
-      await writeAtomic(file, text, { sync: true, draft: `${file}.new` });
+      const target = targetOf(file);
+      await writeAtomic(target, text, { sync: true, draft: `${target}.new` });
       return value;
     });
   } catch (error) {

@@ -1,8 +1,8 @@
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { asSvcError, SvcError } from '../errors.ts';
-import { writeAtomic } from '../home/atomic-write.ts';
+import { targetOf, writeAtomic } from '../home/atomic-write.ts';
 import { refuseOpenBind } from './address.ts';
 import { loadConfig } from './config.ts';
 import { withLock } from './lock.ts';
@@ -119,14 +119,6 @@ function check(draft: string, file: string): void {
       cause: thrown,
       ...(param === null ? {} : { param }),
     });
-  }
-}
-
-function targetOf(file: string): string {
-  try {
-    return realpathSync(file);
-  } catch {
-    return file;
   }
 }
 

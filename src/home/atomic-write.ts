@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { syncFolder } from './disk.ts';
 import { platform } from './platform.ts';
 
@@ -80,3 +80,22 @@ function draftOf(file: string): string {
   drafts += 1;
   return `${file}.${process.pid}.${drafts}.tmp`;
 }
+
+/**
+ * The file that a link leads to, also where there is none yet. Replacing a link of a folder of
+ * dotfiles would leave what it leads to behind.
+ */
+export function targetOf(file: string): string {
+  let target = file;
+  for (let links = 0; links < LINKS_MAX; links += 1) {
+    try {
+      target = resolve(dirname(target), fs.readlinkSync(target));
+    } catch {
+      return target;
+    }
+  }
+  return file;
+}
+
+/** As many as Linux follows. */
+const LINKS_MAX = 40;

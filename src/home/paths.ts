@@ -47,18 +47,17 @@ export interface Paths {
 
 /**
  * Throws if a path needs the user's folder or the working directory, and the system has none; and
- * home_unusable for a path that is no line of text: files of a service, messages and scripts name
- * it.
+ * home_unusable for a path that is no line of text in UTF-8: files of a service, messages and
+ * scripts name it.
  */
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   const { config, data, state, cache } = findFolders(env);
   for (const folder of [config, data, state, cache])
-    if (/\p{Cc}/u.test(folder))
-      throw new SvcError(
-        'home_unusable',
-        `The folder ${JSON.stringify(folder)} has a control character in its name.`,
-        { hint: 'Set SVC_HOME, HOME and XDG_* to folders without line breaks and the like.' },
-      );
+    for (const [pattern, what, hint] of UNUSABLE)
+      if (pattern.test(folder))
+        throw new SvcError('home_unusable', `The folder ${JSON.stringify(folder)} ${what}.`, {
+          hint,
+        });
   const logs = within(state, 'logs');
   return {
     home: env.SVC_HOME ? config : data,
@@ -84,6 +83,20 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     socket: platform.socket(within(state, 'svc.sock')),
   };
 }
+
+/** Node reads bytes that are no UTF-8 as U+FFFD, which is the name of another folder. */
+const UNUSABLE: readonly (readonly [RegExp, string, string])[] = [
+  [
+    /\p{Cc}/u,
+    'has a control character in its name',
+    'Set SVC_HOME, HOME and XDG_* to folders without line breaks and the like.',
+  ],
+  [
+    /\uFFFD/u,
+    'has bytes in its name that are not UTF-8',
+    'Set SVC_HOME, HOME and XDG_* to folders with a name in UTF-8.',
+  ],
+];
 
 /** Four folders, which may be one. */
 function findFolders(env: NodeJS.ProcessEnv): Folders {

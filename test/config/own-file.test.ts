@@ -1,4 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -31,6 +39,21 @@ test('what no daemon could read again is refused, and the file stays', async ({ 
   assert.is(readFileSync(join(home, 'models.json'), 'utf8'), before);
   assert.not(readdirSync(home).includes('models.json.new'));
   assert.equal(Object.keys(readModelChoices(config).presets), ['first']);
+});
+
+test('a link stays a link, also one that leads to no file yet', async ({ home }) => {
+  const config = join(home, 'config.json');
+  const dotfiles = join(home, 'dotfiles');
+  mkdirSync(dotfiles);
+  symlinkSync(join('dotfiles', 'models.json'), join(home, 'models.json'));
+  const setDefault = (name: string) =>
+    saveModelChoices(config, (choices) => ({ ...choices, default: name }));
+  for (const name of ['first', 'second']) {
+    await setDefault(name);
+    assert.ok(lstatSync(join(home, 'models.json')).isSymbolicLink(), name);
+    assert.is(JSON.parse(readFileSync(join(dotfiles, 'models.json'), 'utf8')).default, name);
+  }
+  assert.equal(readdirSync(dotfiles), ['models.json']);
 });
 
 test.run();

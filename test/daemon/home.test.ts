@@ -132,4 +132,14 @@ test('a home whose lock cannot be taken is unusable, and the reason is named', a
   assert.match(error?.message ?? '', `The lock ${paths.lock} cannot be taken (`);
 });
 
+test('a name that is not UTF-8 is refused, since Node reads another one', () => {
+  const bytes = Buffer.from([0x2f, 0x73, 0xff]).toString();
+  assert.throws(
+    () => pathsOf(bytes),
+    (error: SvcError) =>
+      error.code === 'home_unusable' &&
+      error.message === 'The folder "/s\ufffd" has bytes in its name that are not UTF-8.',
+  );
+});
+
 test.run();

@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -49,8 +49,12 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 async function isKnown(paths: Context['paths'], model: string): Promise<boolean> {
   if (/^(?!local\/).+\//.test(model)) return true;
   const { models } = await listModels(paths);
-  const name = model.replace(/^local\//, '').replace(/\.gguf$/i, '');
-  return models.some((one) => one.id === model || one.name === name);
+  if (models.some((one) => one.id === model || one.name === model)) return true;
+  // A local model has more names than the one in the list.
+  return askDaemon(paths, 'model.show', { id: model }).then(
+    () => true,
+    (error: unknown) => !hasCode(error, 'model_unknown'),
+  );
 }
 
 /** A model, or the targets of a run one after the other. */
