@@ -84,7 +84,7 @@ on.inBrowser('a call is seen, and allowed or denied with a reason, by keyboard',
   await on.page.click('#chat [data-decide]');
   await on.isThere(cardOf(first));
   assert.match(on.page.url(), new RegExp(`#/approvals/${first}$`));
-  await says(`${cardOf(first)} pre`, '{\n  "id": "7"\n}');
+  await says(`${cardOf(first)} .arguments`, '{\n  "id": "7"\n}');
   await says(`${cardOf(first)} > p`, /Since .* denied at /);
   const link = on.page.locator(`${cardOf(first)} a`);
   assert.is(await link.getAttribute('href'), `#/runs/${first}`);
@@ -184,7 +184,7 @@ on.inBrowser('arguments are shown whole, and mean nothing to the page', async ()
   await on.visit('approvals');
   const run = await calls('count', JSON.stringify({ id: hostile }));
   await on.isThere(cardOf(run));
-  const text = await on.text(`${cardOf(run)} pre`);
+  const text = await on.text(`${cardOf(run)} .arguments`);
   for (const said of [
     '<img src=x',
     '\\u202egnp',
@@ -197,7 +197,7 @@ on.inBrowser('arguments are shown whole, and mean nothing to the page', async ()
   assert.ok(text.endsWith('far end"\n}'));
   assert.not.match(text, /[\p{Cf}\u2028\u2029\u3164]|[^\P{Cc}\n]/u);
   assert.is(await on.page.locator('#approvals-list img').count(), 0);
-  const hidden = `(() => { const pre = document.querySelector('#approvals-list pre');
+  const hidden = `(() => { const pre = document.querySelector('#approvals-list .arguments');
     return [pre.scrollHeight - pre.clientHeight, pre.scrollWidth - pre.clientWidth]; })()`;
   assert.equal(await on.page.evaluate(hidden), [0, 0], 'nothing is out of sight');
   await decide(run, 'deny');

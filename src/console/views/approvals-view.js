@@ -145,7 +145,7 @@ function card(one) {
     target === null ? '' : el('p', { class: 'said' }, `Server: ${visible(target)}`),
     description === null ? '' : el('p', { class: 'said' }, `It says: ${visible(description)}`),
     changesOf(one),
-    el('pre', {}, visible(indented(one.arguments))),
+    el('pre', { class: 'arguments' }, visible(indented(one.arguments))),
     el(
       'label',
       {},
@@ -161,7 +161,7 @@ function card(one) {
  * @param {Approval} one
  */
 function changesOf({ id }) {
-  const shown = el('pre', { hidden: true });
+  const shown = el('pre', { class: 'changes', hidden: true });
   const path = `/v1/approvals/${encodeURIComponent(id)}`;
   ask(path).then(
     ({ changes }) => {
