@@ -287,6 +287,11 @@ export const run = named(
         'Each time that the prompt left this machine.',
       ],
       created_at: [19, time],
+      tokens_per_second: [
+        65,
+        v.exactOptional(v.number()),
+        'Speed of the answer after its first token. Absent: unknown, or it came at once.',
+      ],
       started_at: [20, orNull(time)],
       first_output_at: [21, orNull(time)],
       ended_at: [22, orNull(time)],

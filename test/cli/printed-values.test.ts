@@ -16,6 +16,16 @@ test('a run says how long after its creation its first output and its end were',
   assert.not.match(recordText({ ...run, first_output_at: null }), /first output/);
 });
 
+test('the rate of a run is the one that the daemon reckoned, else there is none', () => {
+  const times = { first_output_at: at(0), ended_at: at(1) };
+  const usage = { input_tokens: 3, output_tokens: 53 };
+  assert.match(
+    recordText({ ...run, ...times, usage, tokens_per_second: 26.5 }),
+    /^ *rate +26\.5 tokens\/s$/m,
+  );
+  assert.not.match(recordText({ ...run, ...times, usage }), /tokens\/s/);
+});
+
 test('the clock of a node is right below a second, else it says by how much it is wrong', async ({
   home,
   daemon,

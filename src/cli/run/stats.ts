@@ -5,7 +5,7 @@ import type { Run } from './follow.ts';
 export interface Stats {
   /** From the acceptance of the run to its first output, in milliseconds. */
   first_token_ms: number | null;
-  /** Tokens after the first one, by the time after it. */
+  /** As the daemon reckons it. */
   tokens_per_second: number | null;
   input_tokens: number | null;
   output_tokens: number | null;
@@ -15,13 +15,11 @@ export interface Stats {
   total_ms: number | null;
 }
 
-export function statsOf({ usage, turns, load_ms, ...run }: Run): Stats {
+export function statsOf({ usage, load_ms, tokens_per_second, ...run }: Run): Stats {
   const { created_at, first_output_at, ended_at } = run;
-  // The time of tools, and of persons, is not that of the model.
-  const answering_ms = turns === undefined ? between(first_output_at, ended_at) : null;
   return {
     first_token_ms: between(created_at, first_output_at),
-    tokens_per_second: rate(usage.output_tokens, answering_ms),
+    tokens_per_second: tokens_per_second ?? null,
     input_tokens: usage.input_tokens,
     output_tokens: usage.output_tokens,
     load_ms: load_ms ?? null,
@@ -41,12 +39,6 @@ export function statsText(stats: Stats): string {
     total_ms === null ? null : `total ${duration(total_ms)}`,
   ];
   return parts.filter((part) => part !== null).join(' · ');
-}
-
-/** An answer of one piece has no rate. */
-function rate(tokens: number | null, ms: number | null): number | null {
-  if (tokens === null || tokens < 2 || ms === null || ms === 0) return null;
-  return Math.round(((tokens - 1) / ms) * 10_000) / 10;
 }
 
 function between(from: string | null, to: string | null): number | null {

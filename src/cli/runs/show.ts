@@ -4,7 +4,6 @@ import type { Context } from '../context.ts';
 import { ago, bytes, duration, localTime, waitedMs } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
-import { statsOf } from '../run/stats.ts';
 import { withRuns } from './run-reads.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -19,8 +18,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 
 /** A run as text. */
 export function recordText(record: Results['run.get']): string {
-  const { usage, error } = record;
-  const { tokens_per_second: rate } = statsOf(record);
+  const { usage, error, tokens_per_second: rate } = record;
   const head = fields([
     [
       'state',
@@ -42,7 +40,7 @@ export function recordText(record: Results['run.get']): string {
         ? null
         : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`,
     ],
-    ['rate', rate === null ? null : `${rate} tokens/s`],
+    ['rate', rate === undefined ? null : `${rate} tokens/s`],
     ['load', record.load_ms === undefined ? null : duration(record.load_ms)],
     ['attempts', record.attempts > 1 ? String(record.attempts) : null],
     ['finish', record.finish_reason],

@@ -14,11 +14,9 @@ export function firstTokenMs({ started_at, first_output_at }) {
     : Date.parse(first_output_at) - Date.parse(started_at);
 }
 
-/** Tokens a second, after the first token. @param {Run} run */
-export function speedOf({ first_output_at, ended_at, usage }) {
-  if (first_output_at === null || ended_at === null || usage.output_tokens === null) return null;
-  const seconds = (Date.parse(ended_at) - Date.parse(first_output_at)) / 1000;
-  return seconds <= 0 || usage.output_tokens < 2 ? null : usage.output_tokens / seconds;
+/** Tokens a second, as the daemon reckons it. @param {Run} run */
+export function speedOf({ tokens_per_second }) {
+  return tokens_per_second ?? null;
 }
 
 /** As the command line says it. @param {number} bytes */

@@ -11,6 +11,7 @@ import { gpuWarning } from '../../contract/loaded-models.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
+import { speedOf } from '../runs/speed.ts';
 
 /**
  * Writes the lines of the log that say what happened, from the events.
@@ -214,12 +215,12 @@ function logRuns(kernel: Kernel, log: Log): void {
       case 'run.completed':
         return log.info(
           { run_id },
-          `${run_id} completed in ${took(context, at)}${tokens(context, at)}`,
+          `${run_id} completed in ${took(context, at)}${tokens(context)}`,
         );
       case 'run.cancelled':
         return log.info(
           { run_id },
-          `${run_id} cancelled after ${took(context, at)}${tokens(context, at)}`,
+          `${run_id} cancelled after ${took(context, at)}${tokens(context)}`,
         );
       case 'run.failed':
         return warn(log, context, `failed after ${took(context, at)}`);
@@ -264,13 +265,13 @@ function took({ created_at }: RunContext, at: number): string {
 }
 
 /** `: 12 tokens in, 45 out, 37 a second, stop`. */
-function tokens(context: RunContext, at: number): string {
-  const { completion, first_output_at } = context;
+function tokens(context: RunContext): string {
+  const { completion } = context;
   const { usage = null, finish_reason = null } = completion ?? {};
   const input = usage?.input_tokens ?? null;
   const output = usage?.output_tokens ?? context.output_tokens;
-  const ms = first_output_at === null ? 0 : at - first_output_at;
-  const rate = output > 1 && ms > 0 ? `, ${Math.round((output - 1) / (ms / 1000))} a second` : '';
+  const speed = speedOf(context);
+  const rate = speed === null ? '' : `, ${Math.round(speed)} a second`;
   const reason = finish_reason === null ? '' : `, ${finish_reason}`;
   return `: ${input === null ? '' : `${input} tokens in, `}${output} tokens out${rate}${reason}`;
 }

@@ -1,6 +1,7 @@
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import { speedOf } from '../runs/speed.ts';
 import { Counter, type Family, Histogram } from './tally.ts';
 
 /**
@@ -125,7 +126,7 @@ export class EventTallies {
   }
 
   private end(outcome: string, at: number, context: RunSnapshot['context']): void {
-    const { request, completion, first_output_at, created_at } = context;
+    const { request, completion, created_at } = context;
     const usage = completion?.usage ?? null;
     const { provider, model } = request;
     const tokens = usage?.output_tokens ?? context.output_tokens;
@@ -133,8 +134,8 @@ export class EventTallies {
     this.duration.observe({ outcome }, (at - created_at) / 1000);
     this.output.add({ provider, model }, tokens);
     this.input.add({ provider, model }, usage?.input_tokens ?? 0);
-    if (first_output_at !== null && at > first_output_at && tokens > 1)
-      this.speed.observe({ provider }, (tokens - 1) / ((at - first_output_at) / 1000));
+    const speed = speedOf(context);
+    if (speed !== null) this.speed.observe({ provider }, speed);
   }
 }
 

@@ -23,6 +23,7 @@ import { foldStream } from '../../kernel/fold.ts';
 import { isRun } from '../../kernel/stream.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
 import { keyOf } from './keys.ts';
+import { speedOf } from './speed.ts';
 import { usageOf } from './usage-of.ts';
 
 export function runRecord(
@@ -48,6 +49,7 @@ export function runRecord(
     ...(end.stop_sequence === undefined ? {} : { stop_sequence: end.stop_sequence }),
     ...(end.load_ms === undefined ? {} : { load_ms: end.load_ms }),
     usage: end.usage,
+    ...speedIn(context),
     ...turnsOf(context),
     queue_position,
     attempts: context.attempt,
@@ -69,6 +71,11 @@ export function runRecord(
     recovery: context.recovery,
     seq,
   };
+}
+
+function speedIn(context: RunSnapshot['context']): Partial<RunRecord> {
+  const speed = speedOf(context);
+  return speed === null ? NOTHING : { tokens_per_second: speed };
 }
 
 /** What the model and the tools said before the present answer. */

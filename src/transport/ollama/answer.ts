@@ -139,6 +139,7 @@ function logprobOf({ token, logprob, top }: TokenLogprob): object {
 /** What the last object has. Durations are in nanoseconds, and the unknown is left out. */
 function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
   const { created_at, started_at, first_output_at, ended_at, load_ms = 0 } = run;
+  const isTimed = run.tokens_per_second !== undefined;
   const load = load_ms * NANOSECONDS;
   return Object.fromEntries(
     Object.entries({
@@ -150,7 +151,8 @@ function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecor
       prompt_eval_count: usage.input_tokens,
       prompt_eval_duration: plus(between(started_at, first_output_at), -load),
       eval_count: usage.output_tokens,
-      eval_duration: between(first_output_at, ended_at),
+      // Clients divide by it, so it is there only where that is a speed.
+      eval_duration: isTimed ? between(first_output_at, ended_at) : null,
     }).filter(([, value]) => value !== null),
   );
 }

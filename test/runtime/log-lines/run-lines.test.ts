@@ -36,6 +36,7 @@ test('a run has two lines: who asked for what, and how it ended, without its tex
       await turns();
       clock.advance(2000);
     },
+    output(SECRET, 2),
     { type: 'finish', finish_reason: 'length', usage: { input_tokens: 12, output_tokens: 9 } },
   ]);
   const id = await start();

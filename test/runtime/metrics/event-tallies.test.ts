@@ -13,6 +13,7 @@ test('what one run adds up to: its tokens, its waits, and its speed after the fi
     () => begin.opened,
     output('a', 1),
     () => end.opened,
+    output('b', 2),
     { type: 'finish', finish_reason: 'stop', usage: { input_tokens: 7, output_tokens: 11 } },
   ]);
   const { runtime, kernel, clock } = await bootRuntime({ local });

@@ -81,8 +81,10 @@ test('a conversation is answered whole, with its counts and durations', async ({
     [model, true, 'stop', { role: 'assistant', content: 'Hello you' }],
   );
   assert.equal([answer.prompt_eval_count, answer.eval_count], [1, 1]);
-  for (const duration of [answer.total_duration, answer.load_duration, answer.eval_duration])
+  for (const duration of [answer.total_duration, answer.load_duration])
     assert.type(duration, 'number');
+  // One token has no speed, and clients divide by this time.
+  assert.is(answer.eval_duration, undefined);
   assert.ok(Date.parse(String(answer.created_at)) > 0);
   const [run] = (await real.runtime.runs.list({})).runs;
   assert.equal([run?.model, run?.asked_as, run?.prompt], ['svc-mini', 'ollama.chat', 'Hi']);

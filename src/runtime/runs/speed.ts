@@ -1,0 +1,27 @@
+import type { RunContext } from '../../../machines/run/context.ts';
+
+/** Tokens a second after the first one, to a tenth: wherever svc says a speed. Null: unknown. */
+export function speedOf(context: RunContext): number | null {
+  const ms = answerMs(context);
+  const tokens = context.completion?.usage.output_tokens ?? context.output_tokens;
+  return ms === null || tokens < 2 ? null : Math.round(((tokens - 1) / ms) * 10_000) / 10;
+}
+
+/**
+ * Milliseconds from the first output of an answer to its end.
+ * Null where that time is unknown, or is not that of the model:
+ *
+ * 1. All of the answer came as one piece, or so fast that it was sent together.
+ * 2. Tools or persons worked in between.
+ * 3. The work was lost in the middle, and went on later.
+ */
+function answerMs(context: RunContext): number | null {
+  const { first_output_at, ended_at, outputs, turns, attempt, failed_attempts } = context;
+  if (first_output_at === null || ended_at === null || outputs < 2) return null;
+  if (turns.length > 0 || attempt > failed_attempts.length + 1) return null;
+  const ms = ended_at - first_output_at;
+  return ms < ANSWER_MS_MIN ? null : ms;
+}
+
+/** Within this time, pieces that were sent together arrive one after the other. */
+const ANSWER_MS_MIN = 50;
