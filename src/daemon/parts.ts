@@ -122,7 +122,11 @@ export function buildParts(options: PartsOptions) {
     stopReports,
     streams,
     home: paths.home,
-    stored: () => ({ ...stored, size_bytes: size(), trouble: retention.trouble }),
+    stored: () => ({
+      finished: stored.finished - retention.unrecorded,
+      size_bytes: size(),
+      trouble: retention.trouble,
+    }),
     verified: () => verification.report,
     secret: secrets.digest,
     onStop: (close_deadline_at) => stopRequests.notify(close_deadline_at),

@@ -39,6 +39,8 @@ export class Retention {
   private even_since: number | null = null;
   /** Why the last round could not write the write-ahead log back; null when it could. */
   trouble: string | null = null;
+  /** Runs that are removed, while no event says so. */
+  unrecorded = 0;
   /** The warnings of the last round. */
   private warned = '';
   private round: Promise<void> = Promise.resolve();
@@ -84,6 +86,7 @@ export class Retention {
       for (let more = true; more && !this.closing.signal.aborted; ) {
         const step = await store.prune(query);
         removed.runs += step.runs;
+        this.unrecorded += step.runs;
         removed.events += step.events;
         more = step.more;
         if (!more) this.warn(step);
@@ -92,7 +95,8 @@ export class Retention {
       }
     } finally {
       if (removed.events > 0) {
-        await kernel.tryAppend(daemon, { type: 'daemon.history_pruned', ...removed });
+        const event = { type: 'daemon.history_pruned', ...removed } as const;
+        if (await kernel.tryAppend(daemon, event)) this.unrecorded -= removed.runs;
       }
     }
   }

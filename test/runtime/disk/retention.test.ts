@@ -83,6 +83,22 @@ test('a round continues while there is more and is one event; the next starts on
   await retention.close();
 });
 
+test('runs of a round that goes on are gone for the metrics, until its event says so', async () => {
+  const { events, retention, until } = setUp({ keep_days: 30, keep_bytes: null }, [
+    { runs: 50, events: 200, more: true },
+    { runs: 3, events: 12, more: false },
+  ]);
+  assert.is(retention.unrecorded, 0);
+  retention.start();
+  // The clock does not move, so the second step does not begin.
+  await turns();
+  assert.equal([retention.unrecorded, events.length], [50, 0]);
+  await until('the event', () => events.length === 1);
+  await turns();
+  assert.is(retention.unrecorded, 0);
+  await retention.close();
+});
+
 test('a clock far ahead of the last boot is not trusted for an hour: rounds remove by size, not by age', async () => {
   const { asked, retention, until } = setUp(
     { keep_days: 30, keep_bytes: 5000 },
