@@ -9,7 +9,13 @@ import { hasCode, SvcError } from './errors.ts';
 import { tryLock } from './home/file-lock.ts';
 import { prepareHome, readSecret } from './home/home.ts';
 import type { Paths } from './home/paths.ts';
-import { type Owner, ownerOf, type RuntimeFile, readRuntimeFile } from './home/runtime-file.ts';
+import {
+  type Owner,
+  originalOf,
+  ownerOf,
+  type RuntimeFile,
+  readRuntimeFile,
+} from './home/runtime-file.ts';
 import { programVersion } from './home/version.ts';
 import { ownsAny } from './store/files/ownership.ts';
 import { connect } from './transport/control/client.ts';
@@ -111,6 +117,13 @@ export async function ownHome(paths: Paths, wait_ms: number): Promise<void> {
   for (const deadline = Date.now() + wait_ms; ; ) {
     held ??= await lock(paths.lock);
     const isHeld = held !== null;
+    const original = isHeld ? null : originalOf(paths.runtime);
+    if (original !== null)
+      throw new SvcError(
+        'home_unusable',
+        `The home ${paths.home} shares files with ${original}, whose daemon runs.`,
+        { hint: 'Copy that home without hard links, such as with cp -a, and start the copy.' },
+      );
     const owner = ownerIn(paths, isHeld ? ['ours'] : ['ours', 'unproven']);
     if (isHeld && owner === null) return;
     if (owner !== null && (await isUp(owner, isHeld)))

@@ -11,6 +11,7 @@ import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
 import { readStdin } from './parse/read-stdin.ts';
+import { whyUnreadable } from './parse/unreadable.ts';
 import { isTerminal } from './print/output.ts';
 import { openStdout } from './print/stdout-stream.ts';
 
@@ -23,8 +24,10 @@ import { openStdout } from './print/stdout-stream.ts';
  */
 export async function run({ args, flags, paths }: Context): Promise<number> {
   const [method = '', path = ''] = args;
-  if (!/^[A-Za-z]{1,16}$/.test(method))
-    throw new SvcError('usage', `${JSON.stringify(method)} is not a method, such as GET or POST.`);
+  if (!METHODS.has(method.toUpperCase()))
+    throw new SvcError('usage', `${JSON.stringify(method)} is not a method, such as GET or POST.`, {
+      hint: `There are: ${[...METHODS].join(', ')}`,
+    });
   if (!/^\/[\x21-\x7e]*$/.test(path))
     throw new SvcError(
       'usage',
@@ -62,6 +65,16 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
     interrupt.release();
   }
 }
+
+const METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'HEAD',
+  'OPTIONS',
+]);
 
 async function ask(
   paths: Context['paths'],
@@ -163,7 +176,9 @@ async function readBody(data: string): Promise<Buffer> {
   if (!data.startsWith('@')) return Buffer.from(data);
   const file = data.slice(1);
   return readFile(file).catch((cause: NodeJS.ErrnoException) => {
-    throw new SvcError('usage', `The file ${file} cannot be read (${cause.code}).`, { cause });
+    throw new SvcError('usage', `The file ${file} cannot be used: ${whyUnreadable(cause)}.`, {
+      cause,
+    });
   });
 }
 

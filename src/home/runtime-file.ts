@@ -63,10 +63,28 @@ export function readRuntimeFile(path: string): RuntimeFileState {
  * Whether it was written in another folder. A folder that is reached by another path, or was
  * renamed, is the same one. An older daemon does not say its folder.
  */
-function isCopied({ folder }: RuntimeFile, path: string): boolean {
+function isCopied({ folder }: Pick<RuntimeFile, 'folder'>, path: string): boolean {
   if (folder === undefined) return false;
   const here = folderOf(path);
   return folder.device !== here.device || folder.inode !== here.inode;
+}
+
+/**
+ * The folder of the home that this one is a copy of, while that is where it was. A copy by hard
+ * links has the socket, the lock and the log of the original. Null: it is no copy, or the only one.
+ */
+export function originalOf(path: string): string | null {
+  try {
+    const found = check(JSON.parse(readFileSync(path, 'utf8')));
+    const folder = found.kind === 'present' ? found.file.folder : undefined;
+    if (folder === undefined || !isCopied({ folder }, path)) return null;
+    const { dev, ino } = process
+      .getBuiltinModule('node:fs')
+      .statSync(folder.path, { bigint: true });
+    return folder.device === String(dev) && folder.inode === String(ino) ? folder.path : null;
+  } catch {
+    return null;
+  }
 }
 
 /** The folder of a runtime file, and what a copy of it has not. */

@@ -19,6 +19,16 @@ test.after(async ({ home, life }) => {
   await home.close();
 });
 
+test('a method that HTTP does not have is refused with those that it has', async ({ home }) => {
+  const { code, stderr } = await home.svc(['api', 'FOO', '/v1/runs']);
+  assert.is(code, 2);
+  assert.is(
+    stderr,
+    'error: "FOO" is not a method, such as GET or POST.\n' +
+      'hint: There are: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS\n',
+  );
+});
+
 test('a route answers on stdout, with the token level and without the token', async ({ home }) => {
   const runs = await home.svc(['api', 'GET', '/v1/runs']);
   assert.equal([runs.code, runs.stderr], [0, '']);

@@ -1,4 +1,16 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -29,6 +41,16 @@ function copyOf(home: Home, folder: string, env: NodeJS.ProcessEnv = {}): Home {
   return makeHome({ ...env, SVC_HOME: folder });
 }
 
+/** As `cp -al` does, with the socket. */
+function link(from: string, to: string): void {
+  if (!lstatSync(from).isDirectory()) {
+    linkSync(from, to);
+    return;
+  }
+  mkdirSync(to, { mode: 0o700 });
+  for (const name of readdirSync(from)) link(join(from, name), join(to, name));
+}
+
 test('what is done in a copy of a live home does not reach its daemon', async ({
   home,
   copies,
@@ -57,6 +79,26 @@ test('what is done in a copy of a live home does not reach its daemon', async ({
     const original = JSON.parse((await home.svc(['status', '--json'])).stdout);
     assert.equal([original.state, original.pid], ['ready', pid]);
   }
+});
+
+test('in a copy by hard links nothing reaches the daemon of the original', async ({
+  home,
+  copies,
+  folder,
+}) => {
+  await home.svc(['start']);
+  const { pid } = JSON.parse((await home.svc(['status', '--json'])).stdout) as { pid: number };
+  link(home.folder, join(folder, 'linked'));
+  const copy = makeHome({ SVC_HOME: join(folder, 'linked') });
+  copies.push(copy);
+  assert.is((await copy.svc(['status'])).code, 3);
+  const { code, stdout } = await copy.svc(['stop', '--force']);
+  assert.equal([code, stdout], [0, 'svc is not running.\n']);
+  const start = await copy.svc(['start']);
+  assert.is(start.code, 6, start.stderr);
+  assert.match(start.stderr, ` shares files with ${realpathSync(home.folder)}, whose daemon runs.`);
+  const original = JSON.parse((await home.svc(['status', '--json'])).stdout);
+  assert.equal([original.state, original.pid], ['ready', pid]);
 });
 
 test('the daemon of an older version, which does not say its folder, is found and restarted', async ({

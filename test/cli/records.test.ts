@@ -97,13 +97,13 @@ test('lists are JSON in their envelope, and a table to a person', async ({ home,
   }
 });
 
-test('the time in which a run waited for a person is no time of its work', async ({
+test('a run took the time in the queue and of its work, without its wait for a person', async ({
   home,
   daemon,
 }) => {
   const at = (seconds: number) =>
     new Date(Date.parse(run.created_at) + seconds * 1000).toISOString();
-  const ended = { ...run, started_at: at(0), ended_at: at(7212), waited_ms: 7_200_000 };
+  const ended = { ...run, started_at: at(6), ended_at: at(7212), waited_ms: 7_200_000 };
   const still = { ...ended, ended_at: null, waits_since: at(7212) };
   daemon.on('run.list', ({ result }) => result({ runs: [ended, still], next: null }));
   daemon.on('run.get', ({ result }) => result(ended));

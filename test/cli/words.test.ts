@@ -1,7 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { settingNamed } from '../../src/cli/config/setting.ts';
 import { dispatch, unknownCommand } from '../../src/cli/parse/command-line.ts';
 import { secondsFlag } from '../../src/cli/parse/flag-values.ts';
+import type { SvcError } from '../../src/errors.ts';
 
 test('a time is seconds, or has a unit', () => {
   const read = (timeout: string) => secondsFlag({ timeout }, 'timeout', { min: 0.001 });
@@ -71,6 +73,20 @@ test('the word of another tool leads to the command of that meaning', () => {
     nonsense: 'See: svc --help',
   };
   for (const [name, hint] of Object.entries(hints)) assert.is(unknownCommand(name).hint, hint);
+});
+
+test('a setting is found by its words', () => {
+  const hintOf = (name: string) => {
+    try {
+      settingNamed(name);
+    } catch (error) {
+      return (error as SvcError).hint;
+    }
+    return null;
+  };
+  assert.is(hintOf('budget.daily'), 'Did you mean: budget_per_day');
+  assert.is(hintOf('log_leve'), 'Did you mean: log_level');
+  assert.is(hintOf('zzz.qqq'), 'See: svc config show --json');
 });
 
 test.run();

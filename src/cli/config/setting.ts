@@ -28,10 +28,20 @@ export function settingNamed(name: string): Setting {
     });
   const keys = settingKeys();
   // A limit may be named without its group.
-  const near = keys.find((key) => key.endsWith(`.${name}`)) ?? suggest(name, keys);
+  const near =
+    keys.find((key) => key.endsWith(`.${name}`)) ?? suggest(name, keys) ?? alike(name, keys);
   throw new SvcError('usage', `There is no setting ${JSON.stringify(name)}.`, {
     hint: near === null ? 'See: svc config show --json' : `Did you mean: ${near}`,
   });
+}
+
+/** The shortest key that has most of the words: budget_per_day for budget.daily. */
+function alike(name: string, keys: readonly string[]): string | null {
+  const wordsOf = (text: string) => text.split(/[._-]/).filter((word) => word.length > 2);
+  const wanted = wordsOf(name);
+  const shared = (key: string) => wordsOf(key).filter((word) => wanted.includes(word)).length;
+  const [best = ''] = keys.toSorted((a, b) => shared(b) - shared(a) || a.length - b.length);
+  return shared(best) === 0 ? null : best;
 }
 
 /** A value as `config set` takes it: text without quotes, anything else as JSON. */

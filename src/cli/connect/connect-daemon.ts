@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
-import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
+import { originalOf, ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { programVersion } from '../../home/version.ts';
 import {
   type ConnectOptions,
@@ -46,13 +46,23 @@ export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
  */
 export function findSocket(paths: Paths): string {
   if (!platform.hasSocketFile || dirname(paths.socket) === dirname(paths.runtime))
-    return paths.socket;
+    return ownSocket(paths);
   const found = readRuntimeFile(paths.runtime);
   const running =
     found.kind === 'present' && ownerOf(found.file) === 'ours' ? found.file.addresses.socket : null;
   const socket = running ?? paths.socket;
   refuseOthers(dirname(socket));
   return socket;
+}
+
+/** A home that was copied by hard links has the socket of the original, which is not asked. */
+function ownSocket({ socket, runtime, home }: Paths): string {
+  const original = originalOf(runtime);
+  if (original === null) return socket;
+  throw new SvcError(
+    'daemon_not_running',
+    `No daemon of ${home} is running: it is a copy of ${original}.`,
+  );
 }
 
 /** A link is refused too: its owner can change its target. */

@@ -110,10 +110,13 @@ function follow(
   return new Promise<number>((resolve, reject) => {
     child.once('error', (cause: NodeJS.ErrnoException) =>
       reject(
-        new SvcError('usage', `${command} cannot be started (${cause.code}).`, {
-          cause,
-          hint: `Install ${name} first: ${install}`,
-        }),
+        new SvcError(
+          'usage',
+          cause.code === 'ENOENT'
+            ? `There is no program ${command} on the PATH.`
+            : `${command} cannot be started (${cause.code}).`,
+          { cause, hint: `Install ${name} first: ${install}` },
+        ),
       ),
     );
     child.once('exit', (code, signal) =>

@@ -4,6 +4,7 @@ import type { MediaPart } from '../../../machines/messages.ts';
 import { fileTypeOf, mediaKind } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
+import { whyUnreadable } from '../parse/unreadable.ts';
 import { warn } from '../print/output.ts';
 
 /**
@@ -114,20 +115,12 @@ async function readBounded(path: string, flag: string, bytes_max: number): Promi
       await file.close();
     }
   } catch (cause) {
-    const { code = '' } = cause as NodeJS.ErrnoException;
-    const why = PROBLEMS[code] ?? `it cannot be read (${code})`;
+    const why = whyUnreadable(cause);
     throw wrong(flag, `The file ${oneLine(path)} cannot be used: ${why}.`, { cause });
   }
 }
 
 const READ_BYTES = 65_536;
-const PROBLEMS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'there is no such file',
-  EISDIR: 'it is a folder',
-  EACCES: 'you may not read it',
-  EPERM: 'you may not read it',
-};
 
 /** Throws usage for a file that no run takes. */
 function contentOf(name: string, bytes: Buffer): Content {

@@ -66,9 +66,10 @@ async function readPages(
 function row(run: Run): string[] {
   const waited = waitedMs(run);
   const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
-  const work = run.started_at === null ? null : end - Date.parse(run.started_at) - waited;
+  // As in the record, the log and the console: from when it was accepted.
+  const work = duration(end - Date.parse(run.created_at) - waited);
   const apart = waited === 0 ? '' : ` (and waited ${duration(waited)})`;
-  const took = work === null ? '-' : `${duration(work)}${apart}`;
+  const took = run.started_at === null ? '-' : `${work}${apart}`;
   const state = run.queue_position === null ? run.state : `${run.state} (${run.queue_position})`;
   return [
     run.id,

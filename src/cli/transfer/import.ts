@@ -8,6 +8,7 @@ import { foldRows } from '../../runtime/history/fold-rows.ts';
 import { importLog } from '../../store/transfer/import.ts';
 import { withoutDaemon } from '../config/database.ts';
 import type { Context } from '../context.ts';
+import { whyUnreadable } from '../parse/unreadable.ts';
 import { isTerminal, note, printJson } from '../print/output.ts';
 import { EventProgress } from './progress.ts';
 import { openTarget } from './stores.ts';
@@ -58,8 +59,7 @@ async function* bytesOf(input: Readable, file: string): AsyncIterable<Uint8Array
 }
 
 function unreadable(name: string, cause: unknown): SvcError {
-  const { code = 'unknown reason' } = cause as NodeJS.ErrnoException;
-  return new SvcError('usage', `${name} cannot be read (${code}).`, { cause });
+  return new SvcError('usage', `${name} cannot be used: ${whyUnreadable(cause)}.`, { cause });
 }
 
 function count(number: number, thing: string): string {
