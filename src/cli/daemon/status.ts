@@ -69,7 +69,7 @@ async function printText({ status, events }: StatusResult): Promise<void> {
 }
 
 const LOST_SOCKET =
-  'Its process is alive, and its socket was deleted, so nothing can reach it. ' +
+  'Its process is alive, and its socket was deleted, so no command can reach it. ' +
   'Start it again with: svc restart';
 
 function hasLostSocket({ state, addresses: { socket } }: StatusView): boolean {
