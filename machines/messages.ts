@@ -10,7 +10,7 @@ export type { RunOutput, RunRequest };
 
 export type Role = 'system' | 'user' | 'assistant' | 'tool';
 
-export interface TextPart {
+export interface TextPart extends Returned {
   readonly type: 'text';
   readonly text: string;
 }
@@ -22,20 +22,36 @@ export interface MediaPart {
   readonly data: string;
 }
 
+/**
+ * What a provider must get back with a part, as it came. Only its author can read it, so it goes to
+ * no other provider or model. `form`: the name of its field, such as `signature`.
+ */
+export interface Opaque {
+  readonly form: string;
+  readonly data: string;
+  /** Absent: a client sent it. It is for the first API that has this form. */
+  readonly provider?: string;
+  readonly model?: string;
+}
+
+interface Returned {
+  readonly opaque?: Opaque;
+}
+
 /** Text that the model wrote before its answer. */
-export interface ReasoningPart {
+export interface ReasoningPart extends Returned {
   readonly type: 'reasoning';
   readonly text: string;
 }
 
 /** Text in which the model refuses to answer. */
-export interface RefusalPart {
+export interface RefusalPart extends Returned {
   readonly type: 'refusal';
   readonly text: string;
 }
 
 /** The model calls a tool. `arguments` is JSON as the model wrote it; it may be invalid. */
-export interface ToolCallPart {
+export interface ToolCallPart extends Returned {
   readonly type: 'tool_call';
   readonly id: string;
   readonly name: string;
@@ -123,21 +139,25 @@ export interface Piece {
   readonly text: string;
   readonly kind?: OutputKind;
   readonly call?: CallName;
+  /** Belongs to the part that the piece ends. */
+  readonly opaque?: Opaque;
 }
 
 export type OutputPart = TextPart | ReasoningPart | RefusalPart | ToolCallPart;
 
 /**
  * The parts of an answer after one more piece. An answer that is only text has no parts: its text
- * says it all. Only a call begins without text.
+ * says it all. Only a call begins without text, and what is opaque.
  */
 export function partsAfter(
   parts: readonly OutputPart[],
   output: string,
   piece: Piece,
 ): readonly OutputPart[] {
-  if (parts.length === 0 && piece.kind === undefined) return parts;
-  if (piece.text === '' && piece.kind !== 'tool_call') return parts;
+  if (piece.opaque === undefined) {
+    if (parts.length === 0 && piece.kind === undefined) return parts;
+    if (piece.text === '' && piece.kind !== 'tool_call') return parts;
+  }
   const before: readonly OutputPart[] =
     parts.length > 0 || output === '' ? parts : [{ type: 'text', text: output }];
   const index = partOf(before, piece);
@@ -146,20 +166,34 @@ export function partsAfter(
 }
 
 /** Where a piece belongs: the last part if it is of its kind, a call by its id, or a new part. */
-export function partOf(parts: readonly OutputPart[], { kind, call }: Piece): number {
+export function partOf(parts: readonly OutputPart[], { kind, call, opaque }: Piece): number {
   if (kind === 'tool_call') {
     const known = parts.findIndex((part) => part.type === 'tool_call' && part.id === call?.id);
     return known < 0 ? parts.length : known;
   }
-  return parts.at(-1)?.type === (kind ?? 'text') ? parts.length - 1 : parts.length;
+  const last = parts.at(-1);
+  const isOpen = last?.type === (kind ?? 'text') && last.opaque === undefined;
+  return isOpen && opaque?.form !== REDACTED ? parts.length - 1 : parts.length;
 }
 
-function growPart(part: OutputPart | undefined, { kind, text, call }: Piece): OutputPart {
+/** The form of thoughts that have no text. They are a part of their own. */
+export const REDACTED = 'redactedData';
+
+function growPart(part: OutputPart | undefined, { kind, text, call, ...piece }: Piece): OutputPart {
+  const opaque = piece.opaque ?? part?.opaque;
+  const returned = opaque === undefined ? {} : { opaque };
   if (kind === 'tool_call') {
+    const { id = '', name = '' } = call ?? {};
     const before = part?.type === 'tool_call' ? part.arguments : '';
-    return { type: kind, id: call?.id ?? '', name: call?.name ?? '', arguments: before + text };
+    return { type: kind, id, name, arguments: before + text, ...returned };
   }
-  return { type: kind ?? 'text', text: (part === undefined ? '' : textOf(part)) + text };
+  const before = part === undefined ? '' : textOf(part);
+  return { type: kind ?? 'text', text: before + text, ...returned };
+}
+
+/** What the provider must get back with a part. Empty: nothing. */
+export function opaqueOf(part: MessagePart): string {
+  return 'opaque' in part ? (part.opaque?.data ?? '') : '';
 }
 
 /** Whether the part is a file, and no text. */

@@ -6,6 +6,7 @@ import type {
   MediaPart,
   Message,
   MessagePart,
+  Opaque,
   OutputKind,
   SourceRequest,
   TokenLogprob,
@@ -56,6 +57,14 @@ const TEXTS: Readonly<Record<MessagePart['type'], readonly string[]>> = {
   tool_call: ['id', 'name', 'arguments'],
   tool_result: ['id', 'text'],
 };
+/** What a provider must get back with a part: see `Opaque`. */
+const opaque = v.object({
+  form: text,
+  data: text,
+  provider: absentOr(text),
+  model: absentOr(text),
+}) satisfies v.GenericSchema<unknown, Opaque>;
+
 const part = v.custom<MessagePart>((value) => {
   const fields = (value ?? {}) as Record<string, unknown>;
   const { type } = fields;
@@ -63,7 +72,9 @@ const part = v.custom<MessagePart>((value) => {
   const texts = Object.hasOwn(TEXTS, type) ? TEXTS[type as MessagePart['type']] : TEXTS.text;
   return (
     texts.every((name) => typeof fields[name] === 'string') &&
-    !Object.values(fields).some((field) => typeof field === 'object')
+    !Object.entries(fields).some(
+      ([name, field]) => typeof field === 'object' && !(name === 'opaque' && v.is(opaque, field)),
+    )
   );
 });
 
@@ -158,6 +169,8 @@ export const output = v.object({
     >,
   ),
   logprobs: absentOr(unread<readonly TokenLogprob[]>()),
+  /** What the provider must get back with the part that the piece ends. */
+  opaque: absentOr(opaque),
   /** Where the text begins in its part, if the log omits the text itself. */
   offset: absentOr(number),
   /** The index of that part among all parts. Absent for text of the answer. */

@@ -15,20 +15,30 @@ const toolName = v.pipe(
 );
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
 
-const textPart = object({ type: v.literal('text'), text });
+/** What a provider must get back with a part: see `Opaque`. */
+export const opaque = object({
+  form: name(64),
+  data: text,
+  provider: v.exactOptional(text),
+  model: v.exactOptional(text),
+});
+const returned = { opaque: v.exactOptional(opaque) };
+
+const textPart = object({ type: v.literal('text'), text, ...returned });
 const imagePart = object({ type: v.literal('image'), media_type: oneOf(IMAGES), data: text });
 const audioPart = object({
   type: v.literal('audio'),
   media_type: oneOf(Object.values(audioFormats)),
   data: text,
 });
-const reasoningPart = object({ type: v.literal('reasoning'), text });
+const reasoningPart = object({ type: v.literal('reasoning'), text, ...returned });
 const refusalPart = object({ type: v.literal('refusal'), text });
 const toolCallPart = object({
   type: v.literal('tool_call'),
   id: name(256),
   name: toolName,
   arguments: text,
+  ...returned,
 });
 const toolResultPart = object({
   type: v.literal('tool_result'),
@@ -142,10 +152,10 @@ function checkMedia({ type, media_type, data }: MediaPart, param: string): void 
 
 /** A part of an answer. */
 export const answerPart = v.variant('type', [
-  object({ type: v.literal('text'), text }),
-  object({ type: v.literal('reasoning'), text }),
-  object({ type: v.literal('refusal'), text }),
-  object({ type: v.literal('tool_call'), id: text, name: text, arguments: text }),
+  object({ type: v.literal('text'), text, ...returned }),
+  object({ type: v.literal('reasoning'), text, ...returned }),
+  object({ type: v.literal('refusal'), text, ...returned }),
+  object({ type: v.literal('tool_call'), id: text, name: text, arguments: text, ...returned }),
 ]);
 
 const recordedFile = object({

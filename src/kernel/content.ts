@@ -194,7 +194,7 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
   if (type === 'run.output_appended')
     return texts.keepsPieces
       ? data
-      : { ...withoutLogprobs(data), text: '', token_ids: [], chars: String(data.text).length };
+      : { ...withoutTokens(data), text: '', token_ids: [], chars: String(data.text).length };
   if (TOOL_TEXTS.has(type)) return texts.ofTool(data);
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
@@ -220,7 +220,7 @@ function stripRow(whole: RunRow, texts: Texts): RunRow {
   };
 }
 
-function withoutLogprobs({ logprobs: _, ...data }: Fields): Fields {
+function withoutTokens({ logprobs: _, opaque: _opaque, ...data }: Fields): Fields {
   return data;
 }
 

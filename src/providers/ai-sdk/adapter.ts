@@ -8,6 +8,7 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
+import type { Returns } from '../remote/call-options.ts';
 import type { EventAnswer, EventAnswerContext } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { nameInPath } from '../remote/model-name.ts';
@@ -25,6 +26,8 @@ export interface Adapter {
   files: FilePlace;
   continues: boolean;
   listCall: ListCall | null;
+  returns: Returns | null;
+  fits: Family['fits'];
   /** Reads the stream of an answer. Null: the package does. */
   reads: ((context: EventAnswerContext) => EventAnswer) | null;
   load(): Promise<Module>;
@@ -55,6 +58,8 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
     hasSingleCalls: family.singleCalls === true,
     reads: config.stream ? (family.reads?.(config) ?? null) : null,
     continues: family.continues === true,
+    returns: family.returns ?? null,
+    fits: family.fits,
     listCall:
       list === undefined
         ? null

@@ -1,3 +1,4 @@
+import { REDACTED } from '../../../machines/messages.ts';
 import { asRecord, isRecord } from '../../json.ts';
 import { type Call, unassigned } from '../remote/calls.ts';
 import {
@@ -96,10 +97,13 @@ export class AnthropicAnswer extends EventAnswer {
     }
   }
 
-  private begin(index: unknown, { type, id, name, input, text, thinking }: Fields): void {
+  private begin(index: unknown, block: Fields): void {
+    const { type, id, name, input, text, thinking, signature, data } = block;
     this.close(index);
     this.text('text', text);
     this.text('reasoning', thinking);
+    if (type === 'thinking') this.opaque('reasoning', 'signature', signature);
+    if (type === 'redacted_thinking') this.opaque('reasoning', REDACTED, data);
     const call = { before: argumentsOf(input), came: '' };
     this.blocks.set(
       index,
@@ -107,9 +111,10 @@ export class AnthropicAnswer extends EventAnswer {
     );
   }
 
-  private takeDelta(index: unknown, { text, thinking, partial_json }: Fields): void {
+  private takeDelta(index: unknown, { text, thinking, signature, partial_json }: Fields): void {
     this.text('text', text);
     this.text('reasoning', thinking);
+    this.opaque('reasoning', 'signature', signature);
     const piece = argumentsOf(partial_json);
     if (piece === '') return;
     const begun = this.blocks.get(index);

@@ -1,10 +1,12 @@
 import type { EmbeddingModelV4, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
+import { REDACTED } from '../../../machines/messages.ts';
 import type { AdapterName } from '../../config/adapters.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { asRecord } from '../../json.ts';
 import { unauthorised } from '../keys/key-file.ts';
 import { ChatAnswer } from '../openai/chat-answer.ts';
+import type { Returns } from '../remote/call-options.ts';
 import type { EventAnswer, EventAnswerContext } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import type { FilePlace } from '../remote/result-files.ts';
@@ -40,8 +42,12 @@ export interface Family {
   hears?: true;
   /** Where files of results are. Absent: none are sent, as its package would send a long text. */
   files?(settings: Settings): FilePlace;
+  /** What its API must get back, and the options of its package that have it. */
+  returns?: Returns;
   /** Whether `request` has a place for single calls of tools. */
   singleCalls?: true;
+  /** Changes the body of a request that the package has made. */
+  fits?(body: Record<string, unknown>, request: RunRequest): object;
   /** A last message of the assistant is the beginning of the answer. */
   continues?: true;
   /** The name of the model is a part of the address of a request. */
@@ -54,6 +60,7 @@ export interface Family {
   list?(base_url: string, settings: Settings): ListCall;
 }
 
+const GEMINI: Returns = { options: 'google', forms: ['thoughtSignature'] };
 const IMAGES: FilePlace = { form: 'parts', takes: ({ type }) => type === 'image' };
 
 const openai = {
@@ -87,6 +94,8 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   anthropic: {
     factory: 'createAnthropic',
     reads: () => made(AnthropicAnswer),
+    returns: { options: 'anthropic', forms: ['signature', REDACTED] },
+    fits: fitThoughts,
     headers: ({ options: { beta } }) => (beta === undefined ? {} : { 'anthropic-beta': beta }),
     request: ({ parallel_tool_calls }) =>
       parallel_tool_calls === false ? { anthropic: { disableParallelToolUse: true } } : {},
@@ -104,6 +113,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     hears: true,
     files: () => ({ form: 'parts' }),
     reads: () => made(GeminiAnswer),
+    returns: GEMINI,
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
     list: (base_url) => ({
       url: `${base_url}/models?pageSize=1000`,
@@ -153,6 +163,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     hears: true,
     files: () => ({ form: 'parts' }),
     reads: () => made(GeminiAnswer),
+    returns: GEMINI,
     settings: ({ options: { project, region } }) => ({ project, location: region }),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
   },
@@ -161,6 +172,23 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
 const made =
   (Answer: new (context: EventAnswerContext) => EventAnswer) => (context: EventAnswerContext) =>
     new Answer(context);
+
+/**
+ * Anthropic counts thoughts in `max_tokens`, but the package adds their budget to it. A bound that
+ * has no room for the least budget has none for thoughts.
+ */
+function fitThoughts(body: Record<string, unknown>, { max_tokens }: RunRequest): object {
+  const { thinking, ...rest } = body;
+  const { budget_tokens: budget } = asRecord(thinking);
+  if (max_tokens === null || typeof budget !== 'number') return body;
+  const budget_tokens = Math.min(budget, max_tokens - 1);
+  const fitted = { ...rest, max_tokens };
+  if (budget_tokens < THOUGHTS_MIN) return fitted;
+  return { ...fitted, thinking: { ...asRecord(thinking), budget_tokens } };
+}
+
+/** The least budget that Anthropic takes, in tokens. */
+const THOUGHTS_MIN = 1024;
 
 function bearer(key: string | null): Headers {
   return new Headers(key === null ? {} : { authorization: `Bearer ${key}` });

@@ -18,6 +18,13 @@ import { Vectors } from './vectors.ts';
  */
 export type Expected = 'kept' | 'events' | 'whole' | 'any' | 'vectors' | Vectors;
 
+interface Wanted {
+  expected: Expected;
+  forms?: RequestForms;
+  /** Changes a body of JSON. */
+  fit?: ((body: Record<string, unknown>) => object) | undefined;
+}
+
 /**
  * The fetch that a package of the AI SDK gets: our connections, proxy, timeouts and bounds.
  *
@@ -32,6 +39,7 @@ export class SdkFetch {
   private readonly asking: Asking;
   private readonly expected: Expected;
   private readonly forms: RequestForms;
+  private readonly fit: Wanted['fit'];
   private readonly signal: AbortSignal;
   private readonly exchanges: Exchange[] = [];
   /** The last request, and the body of its response. */
@@ -40,13 +48,14 @@ export class SdkFetch {
   constructor(
     upstream: Upstream,
     asking: Asking,
-    { expected, forms = new RequestForms() }: { expected: Expected; forms?: RequestForms },
+    { expected, forms = new RequestForms(), fit }: Wanted,
     signal: AbortSignal,
   ) {
     this.upstream = upstream;
     this.asking = asking;
     this.expected = expected;
     this.forms = forms;
+    this.fit = fit;
     this.signal = signal;
   }
 
@@ -91,7 +100,8 @@ export class SdkFetch {
     if (body === undefined || body === null) return {};
     const { model } = this.asking;
     if (typeof body !== 'string' || model === null) return { body: bytesOf(body) };
-    return { body: this.forms.body(model, body), instead: this.forms.instead(model, body) };
+    const fitted = this.fit === undefined ? body : JSON.stringify(this.fit(JSON.parse(body)));
+    return { body: this.forms.body(model, fitted), instead: this.forms.instead(model, fitted) };
   }
 
   private guard(type: string) {

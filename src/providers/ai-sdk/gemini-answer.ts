@@ -57,14 +57,19 @@ export class GeminiAnswer extends EventAnswer {
   }
 
   /** Tools of the server, such as a search, are no part of the answer. */
-  private takePart({ text, thought, functionCall, inlineData, fileData }: Fields): void {
-    this.text(thought === true ? 'reasoning' : 'text', text);
+  private takePart(part: Fields): void {
+    const { text, thought, functionCall, inlineData, fileData, thoughtSignature } = part;
+    const kind = thought === true ? 'reasoning' : 'text';
+    this.text(kind, text);
+    if (!isSet(functionCall)) this.opaque(kind, 'thoughtSignature', thoughtSignature);
     const file = asRecord(inlineData ?? fileData);
     if (isSet(inlineData ?? fileData)) throw noMedia(`a file (${file.mimeType})`);
     if (!isSet(functionCall)) return;
     const { id, name, args, partialArgs } = asRecord(functionCall);
     if (isSet(partialArgs)) throw unreadable();
-    this.callText(this.beginCall(id, name), argumentsOf(args));
+    const call = this.beginCall(id, name);
+    this.callText(call, argumentsOf(args));
+    this.opaque('tool_call', 'thoughtSignature', thoughtSignature, call);
   }
 }
 

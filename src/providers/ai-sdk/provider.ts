@@ -8,6 +8,7 @@ import { passOn } from '../openai/pass.ts';
 import type { AttemptRequest, Embedding, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
 import {
+  type Author,
   callOptions,
   refuseContinued,
   refuseUnsupported,
@@ -81,7 +82,9 @@ async function* streamAnswer(
   refuseUnsendable(request, adapter);
   const secrets = await readSecrets(options, secretTexts(request));
   const asking = { key: secrets.place, model, secrets };
-  const wanted = { expected: expected(config, adapter), forms: options.forms };
+  const { fits } = adapter;
+  const fit = fits && ((body: Record<string, unknown>) => fits(body, request));
+  const wanted = { expected: expected(config, adapter), forms: options.forms, fit };
   const sdk = new SdkFetch(upstream, asking, wanted, signal);
   let ended: 'complete' | 'broken' = 'broken';
   try {
@@ -89,9 +92,10 @@ async function* streamAnswer(
     const stream = await openAnswer(adapter.model(provider, model), request, {
       adapter,
       isStream: config.stream,
+      author: adapter.returns && { provider: options.id, model, ...adapter.returns },
       signal,
     });
-    const context = { ...asking, run_id, request, limits };
+    const context = { ...asking, provider: options.id, run_id, request, limits };
     for await (const part of await readParts(stream, sdk, adapter, context)) {
       if (signal.aborted) return;
       yield part;
@@ -135,14 +139,21 @@ function addedTool(sent: unknown, { response_format, tools = [] }: RunRequest): 
   return typeof added === 'string' ? added : null;
 }
 
+interface Opening {
+  adapter: Adapter;
+  isStream: boolean;
+  author: Author | null;
+  signal: AbortSignal;
+}
+
 /** The parts of the answer, as a stream or made of a whole answer. */
 async function openAnswer(
   model: LanguageModelV4,
   request: RunRequest,
-  { adapter, isStream, signal }: { adapter: Adapter; isStream: boolean; signal: AbortSignal },
+  { adapter, isStream, author, signal }: Opening,
 ): Promise<ReadableStream<LanguageModelV4StreamPart>> {
   const options = {
-    ...callOptions(request),
+    ...callOptions(request, author),
     providerOptions: adapter.requestOptions(request),
     abortSignal: signal,
   };

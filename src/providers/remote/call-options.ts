@@ -12,16 +12,31 @@ import type {
   Tool,
   ToolChoice,
 } from '../../../machines/messages.ts';
-import { isMedia, textOf } from '../../../machines/messages.ts';
+import { isMedia, opaqueOf, textOf } from '../../../machines/messages.ts';
 import { effectiveRows, optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { parseForeignJson } from '../../json.ts';
+
+/** What an API must get back with its parts, and where its package has a place for it. */
+export interface Returns {
+  options: string;
+  forms: readonly string[];
+}
+
+/** Who is asked. It gets what is its own. */
+export interface Author extends Returns {
+  provider: string;
+  model: string;
+}
 
 /**
  * Converts a run for the AI SDK. Only an explicit seed is sent: some servers refuse unknown
  * parameters. For the same reason every absent option stays absent.
  */
-export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
+export function callOptions(
+  request: RunRequest,
+  author: Author | null = null,
+): LanguageModelV4CallOptions {
   const { seed, seed_asked, tools, tool_choice, response_format } = request;
   const options: Partial<LanguageModelV4CallOptions> = Object.fromEntries(
     effectiveRows(request).flatMap(([name, { sdk }]) =>
@@ -30,7 +45,7 @@ export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
   );
   return present({
     ...options,
-    prompt: prompt(request.messages),
+    prompt: prompt(request.messages, author),
     seed: seed_asked ? seed : undefined,
     tools: tools?.map(toTool),
     toolChoice: tool_choice === undefined ? undefined : toChoice(tool_choice),
@@ -46,21 +61,23 @@ export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
 }
 
 /** Each message in its place. The SDK takes the text of a system message as one text. */
-function prompt(messages: readonly Message[]): LanguageModelV4Message[] {
+function prompt(messages: readonly Message[], author: Author | null): LanguageModelV4Message[] {
   const calls = messages.flatMap(({ content }) =>
     content.flatMap((part) => (part.type === 'tool_call' ? [[part.id, part.name] as const] : [])),
   );
   const names = new Map(calls);
-  return messages.map((message) => toMessage(message, names));
+  return messages.map((message) => toMessage(message, names, author));
 }
 
 function toMessage(
   { role, content }: Message,
   names: ReadonlyMap<string, string>,
+  author: Author | null,
 ): LanguageModelV4Message {
   if (role === 'system') return { role, content: content.map(textOf).join('') };
   if (role === 'user') return { role, content: content.flatMap(toUserPart) };
-  if (role === 'assistant') return { role, content: content.flatMap(toAssistantPart) };
+  if (role === 'assistant')
+    return { role, content: content.flatMap((part) => toAssistantPart(part, author)) };
   return { role, content: content.flatMap((part) => toResult(part, names)) };
 }
 
@@ -79,15 +96,28 @@ function toFile({ media_type: mediaType, data }: MediaPart) {
 }
 
 /** A refusal is sent as text: most servers know no other form. */
-function toAssistantPart(part: MessagePart): Content<'assistant'> {
+function toAssistantPart(part: MessagePart, author: Author | null): Content<'assistant'> {
+  const returned = returnedWith(part, author);
   if (part.type === 'tool_call') {
     const { id: toolCallId, name: toolName } = part;
     const written = part.arguments.trim() === '' ? '{}' : part.arguments;
     // Some packages would write a text of JSON as a JSON text once more.
     const input = parseForeignJson(written) ?? written;
-    return [{ type: 'tool-call', toolCallId, toolName, input }];
+    return [{ type: 'tool-call', toolCallId, toolName, input, ...returned }];
   }
-  return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text: textOf(part) }];
+  const text = textOf(part);
+  // Nobody else can read it.
+  if (text === '' && returned === null && opaqueOf(part) !== '') return [];
+  return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text, ...returned }];
+}
+
+/** What the author must get back with a part. Null: nothing of this part is its own. */
+function returnedWith(part: MessagePart, author: Author | null) {
+  const opaque = 'opaque' in part ? part.opaque : undefined;
+  if (opaque === undefined || author === null || !author.forms.includes(opaque.form)) return null;
+  const { provider = author.provider, model = author.model } = opaque;
+  if (provider !== author.provider || model !== author.model) return null;
+  return { providerOptions: { [author.options]: { [opaque.form]: opaque.data } } };
 }
 
 function toResult(part: MessagePart, names: ReadonlyMap<string, string>): Content<'tool'> {

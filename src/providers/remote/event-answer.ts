@@ -18,6 +18,8 @@ export interface EventAnswerContext extends RequestContext {
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
   /** A tool that the adapter added: its arguments are the text of the answer. */
   json_tool?: string | null;
+  /** The provider that must get back what is opaque. */
+  provider?: string;
 }
 
 /**
@@ -125,6 +127,21 @@ export abstract class EventAnswer {
       this.pieces.count(text);
       this.beside += text;
     }
+  }
+
+  /** Ends a part with what only its author can read. A part of a call goes with its call. */
+  protected opaque(
+    kind: 'text' | 'reasoning' | 'tool_call',
+    form: string,
+    data: unknown,
+    call: Call | null = null,
+  ): void {
+    const { provider, model, json_tool } = this.context;
+    if (typeof data !== 'string' || data === '' || provider === undefined) return;
+    if (kind === 'tool_call' && call === null) return;
+    if (kind === 'text' && json_tool != null) return;
+    const name = call === null ? undefined : { id: call.id, name: call.name };
+    this.pieces.addOpaque(kind, { form, data, provider, model: model ?? '' }, name);
   }
 
   /** Null: its arguments are the text of the answer. */

@@ -1,4 +1,5 @@
-import type { CallName, OutputKind, TokenLogprob } from '../../../machines/messages.ts';
+import type { CallName, Opaque, OutputKind, TokenLogprob } from '../../../machines/messages.ts';
+import { REDACTED } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
@@ -64,6 +65,25 @@ export class Pieces {
     this.count(call.name);
     this.addPart('tool_call');
     this.outputs.push({ type: 'output', kind: 'tool_call', text: '', token_ids: [], call });
+  }
+
+  /** Ends a part with what the provider must get back. The key of the provider is never in it. */
+  addOpaque(kind: Kind, opaque: Opaque, call?: CallName): void {
+    this.count(opaque.data, Buffer.byteLength(opaque.form));
+    if (this.key !== null && opaque.data.includes(this.key)) return;
+    if (kind !== 'tool_call') {
+      this.end();
+      if (opaque.form === REDACTED || kind !== this.lastKind) this.addPart(kind);
+      this.lastKind = null;
+    }
+    this.outputs.push({
+      type: 'output',
+      text: '',
+      token_ids: [],
+      ...(kind === 'text' ? {} : { kind }),
+      ...(call === undefined ? {} : { call }),
+      opaque,
+    });
   }
 
   addLogprobs(logprobs: readonly TokenLogprob[]): void {
@@ -171,8 +191,13 @@ const NUMBER_BYTES = 16;
 /** The same with its list of likely tokens. A token may have no text. */
 const TOKEN_BYTES = 64;
 
-function continues({ kind, call, text, logprobs }: Output, next: Kind, of?: CallName) {
-  return (kind ?? 'text') === next && call?.id === of?.id && text !== '' && logprobs === undefined;
+function continues({ kind, call, text, logprobs, opaque }: Output, next: Kind, of?: CallName) {
+  return (
+    (kind ?? 'text') === next &&
+    call?.id === of?.id &&
+    text !== '' &&
+    (logprobs ?? opaque) === undefined
+  );
 }
 
 function endsInHalf(text: string): boolean {

@@ -1,9 +1,13 @@
 import type { RunRequest } from '../../../machines/messages.ts';
-import { filesIn, textOf } from '../../../machines/messages.ts';
+import { filesIn, opaqueOf, textOf } from '../../../machines/messages.ts';
 
 /** What no message may repeat of a request. */
 export function secretTexts({ messages }: Pick<RunRequest, 'messages'>): string[] {
   return messages.flatMap(({ content }) =>
-    content.flatMap((part) => [textOf(part), ...filesIn(part).map(({ data }) => data)]),
+    content.flatMap((part) => [
+      textOf(part),
+      opaqueOf(part),
+      ...filesIn(part).map(({ data }) => data),
+    ]),
   );
 }

@@ -1,7 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
-import { textOf } from '../../../machines/messages.ts';
+import { opaqueOf, textOf } from '../../../machines/messages.ts';
 import {
   ANSWER_EMPTY,
   afterFailure,
@@ -210,7 +210,7 @@ export class RunExecutor {
     const heard = this.whileSilent(context, (why) => mine.cutOff(why));
     if (resume !== null) {
       this.options.outputs.add(run_id, output);
-      for (const part of parts) this.options.outputs.add(run_id, textOf(part));
+      for (const part of parts) this.options.outputs.add(run_id, textOf(part) + opaqueOf(part));
     }
     const recorder = new OutputRecorder({
       kernel,
@@ -234,7 +234,7 @@ export class RunExecutor {
         }
         if (!began) this.recordOutcome(mine, request, 'began');
         began = true;
-        this.options.outputs.add(run_id, part.text);
+        this.options.outputs.add(run_id, part.text + (part.opaque?.data ?? ''));
         const full = recorder.add(withServer(part, servers, unknown));
         if (full !== null) await full;
         if (mine.signal.aborted) break;

@@ -108,8 +108,9 @@ export class OutputQueue {
   }
 
   add({ type: _, ...output }: Extract<OutputPart, { type: 'output' }>): void {
-    const { text, token_ids, call, logprobs } = output;
-    if (text === '' && token_ids.length === 0 && (call ?? logprobs) === undefined) return;
+    const { text, token_ids, call, logprobs, opaque } = output;
+    const isEmpty = text === '' && token_ids.length === 0;
+    if (isEmpty && (call ?? logprobs ?? opaque) === undefined) return;
     this.characters += lengthOf(output);
     const waiting = this.openFor(output);
     if (waiting !== undefined) join(waiting, output);
@@ -117,9 +118,11 @@ export class OutputQueue {
   }
 
   /** The output that the piece continues. */
-  private openFor({ kind, call, token_ids, logprobs }: Output): Waiting | undefined {
+  private openFor({ kind, call, token_ids, logprobs, opaque }: Output): Waiting | undefined {
+    // What is opaque ends its part, so it stays alone.
+    if (opaque !== undefined) return undefined;
     const isSame = (waiting: Waiting | undefined) =>
-      waiting?.kind === kind && waiting?.call?.id === call?.id;
+      waiting?.kind === kind && waiting?.call?.id === call?.id && waiting?.opaque === undefined;
     if (kind === 'tool_call' && token_ids.length === 0 && logprobs === undefined)
       return this.outputs.findLast(isSame);
     const last = this.outputs.at(-1);
@@ -134,8 +137,9 @@ export class OutputQueue {
   }
 }
 
-function lengthOf({ text, logprobs = [] }: Output): number {
-  return logprobs.reduce((sum, { top }) => sum + LOGPROB_LENGTH * (1 + top.length), text.length);
+function lengthOf({ text, logprobs = [], opaque }: Output): number {
+  const length = text.length + (opaque?.data.length ?? 0);
+  return logprobs.reduce((sum, { top }) => sum + LOGPROB_LENGTH * (1 + top.length), length);
 }
 /** A token with its probability in the log, about. */
 const LOGPROB_LENGTH = 32;

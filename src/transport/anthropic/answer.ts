@@ -1,4 +1,5 @@
-import type { OutputPart } from '../../../machines/messages.ts';
+import type { Opaque, OutputPart, ReasoningPart } from '../../../machines/messages.ts';
+import { REDACTED } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
@@ -115,7 +116,7 @@ function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
     case 'refusal':
       return { type: 'text', text: part.text };
     case 'reasoning':
-      return { type: 'thinking', thinking: part.text, signature: signatureOf(run) };
+      return thoughtBlock(part, run);
     case 'tool_call':
       return {
         type: 'tool_use',
@@ -127,9 +128,28 @@ function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
   }
 }
 
-/** Names the run that thought this. Clients leave out thoughts without a signature. */
-export function signatureOf({ id }: Pick<RunRecord, 'id'>): string {
-  return id;
+/** A block of thoughts, or one that only its author can read. */
+export function thoughtBlock(
+  { text, opaque }: Pick<ReasoningPart, 'text' | 'opaque'>,
+  run: Pick<RunRecord, 'id'>,
+): object {
+  return opaque?.form === REDACTED
+    ? { type: 'redacted_thinking', data: opaque.data }
+    : { type: 'thinking', thinking: text, signature: signatureOf(run, opaque) };
+}
+
+/**
+ * The author's signature. Without one, it names the run that thought this: clients leave out
+ * thoughts without a signature.
+ */
+export function signatureOf({ id }: Pick<RunRecord, 'id'>, opaque?: Opaque): string {
+  return opaque?.form === 'signature' ? opaque.data : id;
+}
+
+/** What a client sends back for the author of its thoughts. A run is no author. */
+export function signedBy(signature: string | null | undefined): { opaque?: Opaque } {
+  const isOwn = signature == null || signature === '' || signature.startsWith('run_');
+  return isOwn ? {} : { opaque: { form: 'signature', data: signature } };
 }
 
 /** Arguments that are no JSON stay the text that the model wrote: they must not look valid. */

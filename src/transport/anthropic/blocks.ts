@@ -1,8 +1,10 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { REDACTED } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
 import { anything, flag, object, text } from '../../contract/vocabulary.ts';
 import { servedName } from '../../runtime/tools/served-tools.ts';
+import { signedBy } from './answer.ts';
 import { documentParts, type FileTexts } from './documents.ts';
 
 /** The messages of a request of Anthropic's API, and the same as messages of a run. */
@@ -111,7 +113,7 @@ const thinkingBlock = object({
   thinking: text,
   signature: v.nullish(text),
 });
-/** Only its author can read it, so no other model gets it. */
+/** Only its author can read it. */
 const redactedBlock = object({ type: v.literal('redacted_thinking'), data: text });
 
 const system = v.array(only([textBlock], 'must be text.'));
@@ -263,10 +265,13 @@ function partsOf(block: Block, texts: FileTexts): MessagePart[] {
       return [{ type: 'image', media_type: block.source.media_type, data: block.source.data }];
     case 'document':
       return documentParts(block, texts);
-    case 'thinking':
-      return block.thinking === '' ? [] : [{ type: 'reasoning', text: block.thinking }];
+    case 'thinking': {
+      const signed = signedBy(block.signature);
+      if (block.thinking === '' && signed.opaque === undefined) return [];
+      return [{ type: 'reasoning', text: block.thinking, ...signed }];
+    }
     case 'redacted_thinking':
-      return [];
+      return [{ type: 'reasoning', text: '', opaque: { form: REDACTED, data: block.data } }];
     case 'mcp_tool_use':
     case 'tool_use': {
       const { id, input } = block;

@@ -1,10 +1,11 @@
+import { REDACTED } from '../../../machines/messages.ts';
 import type { ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { JsonMeter, parseForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
-import { callBlocks, emptyMessage, ending, signatureOf, usageOf } from './answer.ts';
+import { callBlocks, emptyMessage, ending, signatureOf, thoughtBlock, usageOf } from './answer.ts';
 
 /**
  * The events of a streamed message, in order: the message, its blocks one after the other, the
@@ -47,6 +48,7 @@ export class MessageEvents {
       this.waiting.push(block);
     }
     block.unsent += piece.text;
+    block.opaque ??= piece.opaque;
     if (kind === 'tool_call') {
       block.whole += piece.text;
       block.json.take(Buffer.from(piece.text));
@@ -95,7 +97,7 @@ export class MessageEvents {
     }
   }
 
-  private open({ kind, call }: Block): string {
+  private open({ kind, call, opaque }: Block): string {
     this.isOpen = true;
     this.index += 1;
     return event('content_block_start', {
@@ -104,7 +106,9 @@ export class MessageEvents {
         kind === 'tool_call'
           ? { type: 'tool_use', ...call, input: {}, caller: { type: 'direct' } }
           : kind === 'reasoning'
-            ? { type: 'thinking', thinking: '', signature: '' }
+            ? opaque?.form === REDACTED
+              ? thoughtBlock({ text: '', opaque }, this.run)
+              : { type: 'thinking', thinking: '', signature: '' }
             : { type: 'text', text: '' },
     });
   }
@@ -127,8 +131,8 @@ export class MessageEvents {
     if (block === undefined) return '';
     this.isOpen = false;
     const signed =
-      block.kind === 'reasoning'
-        ? this.change({ type: 'signature_delta', signature: signatureOf(this.run) })
+      block.kind === 'reasoning' && block.opaque?.form !== REDACTED
+        ? this.change({ type: 'signature_delta', signature: signatureOf(this.run, block.opaque) })
         : '';
     return signed + event('content_block_stop', { index: this.index });
   }
@@ -142,6 +146,7 @@ interface Block {
   part: number;
   kind: string;
   call: PlacedPiece['call'];
+  opaque?: PlacedPiece['opaque'];
   unsent: string;
   /** All arguments of a call so far. */
   whole: string;

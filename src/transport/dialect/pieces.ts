@@ -1,6 +1,7 @@
 import type { Target } from '../../../machines/failover.ts';
 import {
   type CallName,
+  type Opaque,
   type OutputKind,
   type OutputPart,
   partsAfter,
@@ -24,6 +25,8 @@ export interface OutputPiece {
   /** The tool call whose arguments the text continues. */
   readonly call?: CallName;
   readonly logprobs?: readonly TokenLogprob[];
+  /** What the provider must get back with the part that the piece ends. */
+  readonly opaque?: Opaque;
   /** The tokens of the prompt, of a local model. */
   readonly prompt_tokens?: number;
 }
@@ -122,7 +125,9 @@ function pieceIn(
   // svc carries out these calls itself.
   if (data.call?.server !== undefined) return null;
   if (type === 'run.output_appended')
-    return data.text !== '' || data.call !== undefined ? pieceOf(data, prompt_tokens) : null;
+    return data.text !== '' || (data.call ?? data.opaque) !== undefined
+      ? pieceOf(data, prompt_tokens)
+      : null;
   if (type === 'run.completed') return endOf(data);
   if (type === 'run.turn_completed') return { type: 'turn' };
   const isAgain = type === 'run.started' && data.resumes !== true && (data.turn ?? 0) === turns;
@@ -138,13 +143,13 @@ const WANTED: ReadonlySet<string> = new Set([
 
 /** The parts of an answer after one more piece. Here text alone is a part, too. */
 export function grow(parts: readonly OutputPart[], piece: OutputPiece): readonly OutputPart[] {
-  return parts.length === 0 && piece.kind === undefined
+  return parts.length === 0 && (piece.kind ?? piece.opaque) === undefined
     ? [{ type: 'text', text: piece.text }]
     : partsAfter(parts, '', piece);
 }
 
 function pieceOf(
-  { text, kind, call, logprobs }: RunOutput,
+  { text, kind, call, logprobs, opaque }: RunOutput,
   prompt_tokens: number | undefined,
 ): OutputPiece {
   return {
@@ -153,6 +158,7 @@ function pieceOf(
     ...(kind === undefined ? {} : { kind }),
     ...(call === undefined ? {} : { call }),
     ...(logprobs === undefined ? {} : { logprobs }),
+    ...(opaque === undefined ? {} : { opaque }),
     ...(prompt_tokens === undefined ? {} : { prompt_tokens }),
   };
 }

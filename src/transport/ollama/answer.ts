@@ -68,7 +68,8 @@ export class Lines {
   }
 
   /** Empty text: the piece is not shown yet, or not at all. */
-  piece({ kind, text, call, part: place, logprobs }: PlacedPiece): string {
+  piece({ kind, text, call, part: place, logprobs, opaque }: PlacedPiece): string {
+    if (text === '' && opaque !== undefined) return '';
     if (kind === 'tool_call') {
       const before = this.calls.get(place)?.arguments ?? '';
       this.calls.set(place, {

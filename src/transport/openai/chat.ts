@@ -109,6 +109,7 @@ class Chunks implements ChoiceForm {
 
   next(piece: PlacedPiece): string {
     const { logprobs } = piece;
+    if (piece.text === '' && piece.opaque !== undefined) return '';
     const isWanted = this.chat.logprobs === true && logprobs !== undefined;
     const opening = this.opening(piece.kind === undefined);
     const shown = isWanted ? { content: logprobs.map(logprobOf), refusal: null } : null;

@@ -55,7 +55,7 @@ const endForms: Form[] = [
       stop(0),
       start(1, { type: 'text', text: 'Hello' }),
     ],
-    'Hello',
+    'reasoning: , text: Hello',
   ],
   [
     'arguments only in the first event',

@@ -282,6 +282,8 @@ export class ResponseEvents {
     this.parts = partsAfter(this.parts, this.text, piece);
     if (piece.kind === undefined) this.text += piece.text;
     if (this.source.fields.compaction === true || piece.call?.server !== undefined) return [];
+    // Clients see only what has a text.
+    if (piece.opaque !== undefined && piece.text === '') return [];
     const part = this.allParts()[index];
     const known = this.shown.get(index);
     const events = known === undefined ? [...this.close('completed'), ...this.begin(index)] : [];
