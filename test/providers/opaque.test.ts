@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { remote } from '../helpers/remote.ts';
+import { outcome, remote } from '../helpers/remote.ts';
 import { ScriptedServers } from '../helpers/scripted-servers.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { TOKEN } from '../transport/http/boot.ts';
@@ -148,6 +148,32 @@ test('anthropic: a client gets thoughts in the form of the API, whole and stream
     assert.equal(sent()[2].messages[1].content, [...THOUGHTS, USE]);
   } finally {
     await close();
+  }
+});
+
+test('what is opaque goes to no other provider and no other model', async () => {
+  const upstream = await Upstream.start(async (x: Exchange) => {
+    await x.open().write(events(DONE));
+    x.end();
+  });
+  const port = remote(upstream.base_url, { config: { key: 'env:TEST_KEY', adapter: 'anthropic' } });
+  const from = (provider: string, model: string) => ({
+    type: 'reasoning' as const,
+    text: `${provider} ${model}`,
+    opaque: { form: 'signature', data: 'sig', provider, model },
+  });
+  const user = { role: 'user' as const, content: [{ type: 'text' as const, text: 'go' }] };
+  try {
+    const content = [from('test', 'm'), from('test', 'n'), from('other', 'm')];
+    const messages = [user, { role: 'assistant' as const, content }, user];
+    const { failure } = await outcome(port, { request: { messages, seed_asked: false } });
+    assert.is(failure, null);
+    const sent = JSON.parse(upstream.received[0]?.body ?? '');
+    const own = { type: 'thinking', thinking: 'test m', signature: 'sig' };
+    assert.equal(sent.messages[1].content, [own]);
+  } finally {
+    await port.close();
+    await upstream.stop();
   }
 });
 

@@ -106,7 +106,7 @@ function toAssistantPart(part: MessagePart, author: Author | null): Content<'ass
     return [{ type: 'tool-call', toolCallId, toolName, input, ...returned }];
   }
   const text = textOf(part);
-  // Nobody else can read it.
+  // Only its author can read it.
   if (text === '' && returned === null && opaqueOf(part) !== '') return [];
   return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text, ...returned }];
 }

@@ -276,14 +276,12 @@ export class ResponseEvents {
 
   private piece(piece: RunOutput): ResponseEvent[] {
     const before = this.allParts();
-    // A piece without text that continues nothing says nothing: it only has tokens.
-    if (piece.kind === undefined && piece.text === '' && before.length === 0) return [];
+    // A piece without text that continues nothing has only tokens. One that is opaque is not shown.
+    if (piece.text === '' && !piece.call && (piece.opaque || before.length === 0)) return [];
     const index = partOf(before, piece);
     this.parts = partsAfter(this.parts, this.text, piece);
     if (piece.kind === undefined) this.text += piece.text;
     if (this.source.fields.compaction === true || piece.call?.server !== undefined) return [];
-    // Clients see only what has a text.
-    if (piece.opaque !== undefined && piece.text === '') return [];
     const part = this.allParts()[index];
     const known = this.shown.get(index);
     const events = known === undefined ? [...this.close('completed'), ...this.begin(index)] : [];
