@@ -56,8 +56,8 @@ export class FleetOfNodes {
     const wall = () => clock.now() + machine.wall_ms;
     const time = new FleetClock({ lease_ms: this.lease_ms, own, wall });
     const advance = (ms: number) => clock.advance(ms);
-    const { after, jump } = clock;
-    return { time, clock: { now: () => time.now(), after, advance, jump } };
+    const { after, jump, freeze } = clock;
+    return { time, clock: { now: () => time.now(), after, advance, jump, freeze } };
   }
 
   /** The process is gone: it renews no lease and writes nothing more. */

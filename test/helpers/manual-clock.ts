@@ -3,6 +3,8 @@ import type { Clock } from '../../src/kernel/clock.ts';
 export interface ManualClock extends Clock {
   /** Advances the time and fires due timers, in order. */
   advance(ms: number): void;
+  /** Time passes, and nothing runs, as in a process that is stopped. */
+  freeze(ms: number): void;
   /** The time jumps forward, and no timer comes nearer, as after sleep. */
   jump(ms: number): void;
 }
@@ -25,6 +27,9 @@ export function manualClock(start = 0): ManualClock {
     },
     onJump(call) {
       jumped = call;
+    },
+    freeze(ms) {
+      now += ms;
     },
     jump(ms) {
       now += ms;

@@ -175,6 +175,34 @@ test('sleep ends no run that works: its time and the silence of its provider go 
   assert.is((await runtime.runs.get(id)).output, 'ab');
 });
 
+test('a process that was frozen reads what came meanwhile before a deadline counts', async () => {
+  const opened = gate();
+  const local = new ScriptedProvider('local', []);
+  local.script = (_, signal) => [
+    output('a'),
+    () => opened.opened,
+    output('b'),
+    untilAborted(signal),
+  ];
+  const limits = { run_ms: 60_000, idle_ms: 20_000 };
+  const { runtime, kernel, clock } = await bootRuntime({ local, limits });
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  const output_of = async () => (await runtime.runs.get(id)).output;
+  await waitFor('the first output', async () => (await output_of()) === 'a');
+  clock.freeze(25_000);
+  clock.advance(0);
+  opened.open();
+  await waitFor('the second output', async () => (await output_of()) === 'ab');
+  clock.advance(19_000);
+  assert.is((await runtime.runs.get(id)).state, 'streaming');
+  clock.freeze(5000);
+  clock.advance(0);
+  assert.is((await runtime.runs.get(id)).state, 'streaming', 'it has a moment to be read');
+  clock.advance(200);
+  await settled(kernel, id);
+  assert.is((await runtime.runs.get(id)).error?.code, 'provider_stalled');
+});
+
 test('after sleep the silence of a provider still ends its run in time', async () => {
   const local = new ScriptedProvider('local', []);
   local.script = (_, signal) => [output('a'), untilAborted(signal)];
