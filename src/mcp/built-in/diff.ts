@@ -3,9 +3,8 @@ import { APPROVAL_DIFF_BYTES_MAX, APPROVAL_DIFF_MS } from '../../limits.ts';
 /** What changes between two texts of a file, as a unified diff. Null: it is too much to compute. */
 export async function diffOf(path: string, before: string, after: string): Promise<string | null> {
   // Few calls need it.
-  // @ts-expect-error This version has no types.
   const { createTwoFilesPatch } = await import('diff');
-  const patch: string | undefined = createTwoFilesPatch(path, path, before, after, '', '', {
+  const patch = createTwoFilesPatch(path, path, before, after, '', '', {
     context: 3,
     timeout: APPROVAL_DIFF_MS,
   });
