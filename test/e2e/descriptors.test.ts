@@ -5,7 +5,12 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../../src/home/paths.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
-import { canTakeDescriptors, connectionsOf, takeDescriptors } from '../helpers/descriptors.ts';
+import {
+  canTakeDescriptors,
+  connectionsOf,
+  takeDescriptors,
+  untilNoWorkers,
+} from '../helpers/descriptors.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -124,6 +129,7 @@ limited(
     for (const free of [1, 4]) {
       const pid = await enginePid(life);
       await ask('GET', '/livez');
+      await untilNoWorkers(life.pid);
       const give = takeDescriptors(life.pid, free);
       process.kill(pid, 'SIGKILL');
       await waitFor(
@@ -143,6 +149,9 @@ limited(
 limited(
   'health warns with the cause, runs that need one fail by name, and all comes back',
   async ({ ask, life }) => {
+    await untilNoWorkers(life.pid);
+    // An idle connection is closed before long.
+    await ask('GET', '/livez');
     const give = takeDescriptors(life.pid);
     for (const path of ['/v1/runtime/health', '/readyz']) {
       const { status, body } = await ask('GET', path);
@@ -163,6 +172,7 @@ limited(
 limited(
   'a command that the daemon has no descriptor for says so, and starts no other daemon',
   async ({ life, home, agent }) => {
+    await untilNoWorkers(life.pid);
     const give = takeDescriptors(life.pid);
     // A connection that closes later, also one to a provider, would leave a descriptor for a
     // command: so the limit is lowered again when none is left.
@@ -202,6 +212,7 @@ limited(
 );
 
 limited('a daemon without descriptors is stopped all the same', async ({ life, home }) => {
+  await untilNoWorkers(life.pid);
   takeDescriptors(life.pid);
   const { code, stderr } = await home.svc(['stop', '--timeout', '0']);
   assert.is(code, 0, stderr);

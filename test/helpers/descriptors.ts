@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { waitFor } from './wait.ts';
 
 /**
  * Opens descriptors until a process has only `free` left. Returns the function that closes them.
@@ -20,6 +21,33 @@ export function takeDescriptors(pid: number, free = 0): () => void {
     execFileSync('prlimit', ['--pid', String(pid), `--nofile=${value}:${hard}`]);
   set(String(bound - 1));
   return () => set(String(soft));
+}
+
+/**
+ * Waits until the daemon has no process for foreign work. One that ends later leaves its descriptors
+ * free. Linux only.
+ */
+export async function untilNoWorkers(pid: number): Promise<void> {
+  await waitFor('no process for foreign work is left', () => !childrenOf(pid).some(isWorker));
+}
+
+function childrenOf(pid: number): string[] {
+  const tasks = `/proc/${pid}/task`;
+  const lists = readdirSync(tasks).map((task) => readText(`${tasks}/${task}/children`));
+  return lists.flatMap((list) => list.split(' ').filter(Boolean));
+}
+
+function isWorker(pid: string): boolean {
+  return /-worker\.[jt]s\0/.test(readText(`/proc/${pid}/cmdline`));
+}
+
+/** Empty, when the process has ended. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** How many TCP connections a process has open. Linux only. */
