@@ -24,8 +24,8 @@ export function takeDescriptors(pid: number, free = 0): () => void {
 }
 
 /**
- * Waits until the daemon has no process for foreign work. One that ends later leaves its descriptors
- * free. Linux only.
+ * Waits until the daemon has no process for foreign work. One that ends later leaves its
+ * descriptors free. Linux only.
  */
 export async function untilNoWorkers(pid: number): Promise<void> {
   await waitFor('no process for foreign work is left', () => !childrenOf(pid).some(isWorker));
