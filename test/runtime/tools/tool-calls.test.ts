@@ -5,13 +5,7 @@ import type { ToolResult } from '../../../src/mcp/port.ts';
 import { callingModel as model, settled } from '../../helpers/calling-model.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
-import {
-  finish,
-  gate,
-  output,
-  ScriptedProvider,
-  untilAborted,
-} from '../../helpers/scripted-provider.ts';
+import { gate } from '../../helpers/scripted-provider.ts';
 import { ScriptedServers } from '../../helpers/scripted-servers.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -152,69 +146,6 @@ test('sleep moves the time by which a call is allowed, in the log too, and nothi
   await next.runtime.approvals.decide(`${id}.1`, { decision: 'allow' }, 'me');
   await settled(next.kernel, id);
   assert.is((await next.runtime.runs.get(id)).state, 'completed', 'no time of the run had passed');
-});
-
-test('sleep ends no run that works: its time and the silence of its provider go on where they were', async () => {
-  const opened = gate();
-  const local = new ScriptedProvider('local', [
-    output('a'),
-    () => opened.opened,
-    output('b'),
-    finish(),
-  ]);
-  const limits = { run_ms: 60_000, idle_ms: 20_000 };
-  const { runtime, kernel, clock } = await bootRuntime({ local, limits });
-  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  await waitFor('the first output', async () => (await runtime.runs.get(id)).output === 'a');
-  clock.advance(15_000);
-  clock.jump(90_000_000);
-  clock.advance(4_999);
-  assert.is((await runtime.runs.get(id)).state, 'streaming');
-  opened.open();
-  await settled(kernel, id);
-  assert.is((await runtime.runs.get(id)).output, 'ab');
-});
-
-test('a process that was frozen reads what came meanwhile before a deadline counts', async () => {
-  const opened = gate();
-  const local = new ScriptedProvider('local', []);
-  local.script = (_, signal) => [
-    output('a'),
-    () => opened.opened,
-    output('b'),
-    untilAborted(signal),
-  ];
-  const limits = { run_ms: 60_000, idle_ms: 20_000 };
-  const { runtime, kernel, clock } = await bootRuntime({ local, limits });
-  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  const output_of = async () => (await runtime.runs.get(id)).output;
-  await waitFor('the first output', async () => (await output_of()) === 'a');
-  clock.freeze(25_000);
-  clock.advance(0);
-  opened.open();
-  await waitFor('the second output', async () => (await output_of()) === 'ab');
-  clock.advance(19_000);
-  assert.is((await runtime.runs.get(id)).state, 'streaming');
-  clock.freeze(5000);
-  clock.advance(0);
-  assert.is((await runtime.runs.get(id)).state, 'streaming', 'it has a moment to be read');
-  clock.advance(200);
-  await settled(kernel, id);
-  assert.is((await runtime.runs.get(id)).error?.code, 'provider_stalled');
-});
-
-test('after sleep the silence of a provider still ends its run in time', async () => {
-  const local = new ScriptedProvider('local', []);
-  local.script = (_, signal) => [output('a'), untilAborted(signal)];
-  const limits = { run_ms: 60_000, idle_ms: 20_000 };
-  const { runtime, kernel, clock } = await bootRuntime({ local, limits });
-  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  await waitFor('the first output', async () => (await runtime.runs.get(id)).output === 'a');
-  clock.advance(15_000);
-  clock.jump(90_000_000);
-  clock.advance(5_000);
-  await settled(kernel, id);
-  assert.is((await runtime.runs.get(id)).error?.code, 'provider_stalled');
 });
 
 test('a call that was started and lost its daemon is never carried out again by itself', async () => {
