@@ -81,7 +81,7 @@ export class Connection {
     if (this.isOver) throw this.unavailable(new NotSent());
     try {
       const result = await this.ask((session) => {
-        if (digestOf(session.tools, tool) !== digestOf(this.known, tool)) throw this.changed(tool);
+        if (digestIn(session.tools, tool) !== digestIn(this.known, tool)) throw this.changed(tool);
         return session.call(tool, args, call);
       }, signal);
       return resultOf(result, limits);
@@ -288,6 +288,6 @@ const HEADER = '--header "Authorization: Bearer \u0024{env:NAME}"';
 const SAID_MAX = 200;
 const CLEANED_MAX = 65_536;
 
-function digestOf({ tools }: ToolList, name: string): string | null {
+function digestIn({ tools }: ToolList, name: string): string | null {
   return tools.find(({ tool }) => tool === name)?.digest ?? null;
 }

@@ -2,6 +2,7 @@ import { Agent, request } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { routes } from '../../src/transport/routes.ts';
+import { scopedTokens } from '../helpers/scoped-tokens.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
@@ -25,16 +26,9 @@ test.before(async (context) => {
   context.life = await serve(home);
   const { addresses } = await context.life.ask((client) => client.call('status'));
   context.http = addresses.http ?? '';
-  const made = async (name: string, scope: string) =>
-    (await home.svc(['token', 'create', '--name', name, '--scope', scope])).stdout.trim();
-  context.tokens = {
-    own: await made('cat', 'run'),
-    other: await made('dog', 'run'),
-    approve: await made('boss', 'approve'),
-    read: await made('reader', 'read'),
-    none: '',
-    home: (await home.svc(['token'])).stdout.trim(),
-  };
+  // The one with admin may see and change all.
+  const { admin: _, ...tokens } = await scopedTokens(home);
+  context.tokens = { ...tokens, none: '' };
 });
 test.after(async ({ home, life }) => {
   agent.destroy();

@@ -5,6 +5,7 @@ import { WebSocket } from 'ws';
 import { methodScopes } from '../../src/transport/grpc/runtime.ts';
 import { toolsOver } from '../../src/transport/mcp/tools.ts';
 import { routes, talks } from '../../src/transport/routes.ts';
+import { scopedTokens } from '../helpers/scoped-tokens.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
@@ -28,17 +29,7 @@ test.before(async (context) => {
   context.life = await serve(home);
   const { addresses } = await context.life.ask((client) => client.call('status'));
   context.http = addresses.http ?? '';
-  const made = async (name: string, scope: string) =>
-    (await home.svc(['token', 'create', '--name', name, '--scope', scope])).stdout.trim();
-  context.tokens = {
-    none: null,
-    read: await made('reader', 'read'),
-    own: await made('cat', 'run'),
-    other: await made('dog', 'run'),
-    approve: await made('boss', 'approve'),
-    admin: await made('ops', 'admin'),
-    home: (await home.svc(['token'])).stdout.trim(),
-  };
+  context.tokens = { none: null, ...(await scopedTokens(home)) };
   context.grpc = runtimeClient(addresses.grpc ?? '');
 });
 test.after(async ({ home, life, grpc }) => {
