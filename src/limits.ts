@@ -555,6 +555,12 @@ export const fixedLimits = {
   newcomer_ms: 2,
   /** Requests of one HTTP connection. Then it is closed after the response. */
   connection_requests: 1000,
+  /**
+   * For which an HTTP connection stays open after an answer, at least. Clients keep it for their
+   * next request, most for 90 s at most. Some do not look whether it was closed, and that request
+   * fails.
+   */
+  connection_idle_ms: 95_000,
   /** Unanswered requests of one HTTP connection. A connection with more is closed. */
   open_requests: 16,
   /** One WebSocket message of a client that only reads. The daemon expects none. */

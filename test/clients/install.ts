@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import type { Client } from './table.ts';
 
 /** How one client is started. */
@@ -54,14 +54,34 @@ export async function install(
       return started(process.execPath, { PATH: `${folder}:${process.env.PATH}` });
     }
     writeFileSync(join(folder, 'go.mod'), `module clients\n\ngo 1.24\n`);
-    await finished('go', ['get', target], folder);
-    await finished('go', ['build', '-o', 'client', script], folder);
-    return { command: [join(folder, 'client')], folder, env: {} };
+    await finished('go', ['get', ...packages], folder);
+    await finished('go', ['build', '-o', 'client', script, 'cases.go'], folder);
+    return { command: [join(folder, 'client'), ...args], folder, env: {} };
+  }
+  if (from === 'maven') {
+    writeFileSync(join(folder, 'pom.xml'), pomOf(packages));
+    const copy = ['dependency:copy-dependencies', '-DoutputDirectory=jars'];
+    await finished('mvn', ['-q', '-B', '--no-transfer-progress', ...copy], folder);
+    const path = ['-cp', `.${delimiter}jars/*`];
+    await finished('javac', ['-d', '.', ...path, 'Cases.java', script], folder);
+    return { command: ['java', ...path, basename(script, '.java'), ...args], folder, env: {} };
   }
   const checkout = checkouts[folderOf(client)];
   if (checkout === undefined) return null;
   if (packages.length > 1) await addPackages(packages.slice(1));
   return started(process.execPath, { CHECKOUT: resolve(checkout) });
+}
+
+function pomOf(packages: readonly string[]): string {
+  const dependencies = packages.map((each) => {
+    const [group = '', artifact = '', version = ''] = each.split(':');
+    const names = `<groupId>${group}</groupId><artifactId>${artifact}</artifactId>`;
+    return `<dependency>${names}<version>${version}</version></dependency>`;
+  });
+  return `<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>clients</groupId><artifactId>client</artifactId><version>1</version>
+<dependencies>${dependencies.join('')}</dependencies></project>
+`;
 }
 
 /** The name of the checkout that a client needs. */

@@ -90,7 +90,7 @@ export function pageWith(page: string, rows: readonly Row[], which: Which = 'cli
 
 /** The version that is tried. A checkout has the one of its folder. */
 export function versionOf({ packages: [first = ''] }: Pick<Client, 'packages'>): string {
-  return /(?:@v?|==)(\d[\w.]*)$/.exec(first)?.[1] ?? 'checkout';
+  return /(?:@v?|==|:)(\d[\w.]*)$/.exec(first)?.[1] ?? 'checkout';
 }
 
 function rowOf({ name, packages, ran }: Client, outcome: Outcome): string {

@@ -3,7 +3,7 @@ export interface Client {
   /** Its name, and the one to give on the command line. */
   name: string;
   /** Where its packages come from. `checkout`: a folder that `--checkout` gives. */
-  from: 'npm' | 'pypi' | 'go' | 'checkout';
+  from: 'npm' | 'pypi' | 'go' | 'maven' | 'checkout';
   /** With their versions. The table shows the first one. Others of a checkout are of npm. */
   packages: readonly string[];
   /** The file in `scripts/` that runs it, and its arguments. */
@@ -64,6 +64,17 @@ export const CLIENTS: readonly Client[] = [
       'a response of a schema': SKILL.length,
       'a compacted conversation': SKILL.length,
     },
+  },
+  {
+    name: 'openai-java',
+    from: 'maven',
+    packages: ['com.openai:openai-java:4.101.0'],
+    script: 'openai_java.java',
+    known: {
+      'a compacted conversation':
+        "its classes have no user's message in a compacted conversation; OpenAI's answers have",
+    },
+    ran: 'chat, streams, tools, responses, conversations, embeddings, errors; each with validate()',
   },
   {
     name: 'anthropic-sdk-node',

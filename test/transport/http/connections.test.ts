@@ -176,6 +176,21 @@ test('a connection ends after so many requests, and says so', async () => {
   await http.close();
 });
 
+test('a connection stays open after an answer for longer than clients keep it', async () => {
+  const http = await boot();
+  const line = wire(http.port, livez(http));
+  await waitFor('the answer', () => line.received().includes('\r\n\r\n'));
+  assert.match(line.received(), '\r\nKeep-Alive: timeout=95,');
+  await http.close();
+});
+
+test('a connection without a request ends', async () => {
+  const http = await boot({ limits: { connection_idle_ms: 1 } });
+  assert.match(await wire(http.port, livez(http)).ended, 'HTTP/1.1 200 ');
+  assert.is(http.server.listening, true, 'the connection ended, and not the server');
+  await http.close();
+});
+
 test('a slow body of a sign-in ends in 408 and a closed connection', async () => {
   const http = await boot({ limits: { sign_in_ms: 200 } });
   const head = `POST /v1/session HTTP/1.1\r\nHost: ${http.host}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n`;

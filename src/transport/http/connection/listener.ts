@@ -41,6 +41,7 @@ export function createListener(
   const options: ServerOptions = {
     headersTimeout: Math.min(limits.header_ms, limits.request_ms),
     requestTimeout: limits.request_ms,
+    keepAliveTimeout: limits.connection_idle_ms,
     connectionsCheckingInterval: Math.min(5000, Math.ceil(limits.header_ms / 4)),
     maxHeaderSize: limits.header_bytes,
     requireHostHeader: false,
@@ -53,6 +54,10 @@ export function createListener(
   // One more than is taken, so that `access` sees that there were more.
   server.maxHeadersCount = HEADERS_MAX + 1;
   server.maxRequestsPerSocket = limits.connection_requests;
+  // Node.js says `Connection: close` in the last answer, and leaves closing to the client.
+  server.on('request', (_, res: ServerResponse & { maxRequestsOnConnectionReached?: boolean }) => {
+    if (res.maxRequestsOnConnectionReached === true) res.shouldKeepAlive = false;
+  });
   server.on('connection', (socket: Socket) => connections.take(socket, certificate !== null));
   server.on('secureConnection', (socket: Socket) => connections.secured(socket));
   server.removeAllListeners('tlsClientError');
