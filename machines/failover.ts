@@ -1,3 +1,4 @@
+import type { Price } from '../src/contract/events.ts';
 import type { Failure } from './events.ts';
 import type { RunContext } from './run/context.ts';
 
@@ -9,6 +10,8 @@ export interface Target {
   readonly cloud: boolean;
   /** The target can continue from recorded tokens. */
   readonly resumable?: boolean;
+  /** What it cost when the run was accepted. Absent: it had no price. */
+  readonly price?: Price;
 }
 
 /** `groq/llama-3.3-70b`, the form of `--model`. */

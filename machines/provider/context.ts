@@ -1,3 +1,4 @@
+import type { Price } from '../../src/contract/events.ts';
 import type { EventOf, Failure } from '../events.ts';
 import {
   afterAnswer,
@@ -54,6 +55,8 @@ export interface EmbeddingSent {
   bytes: number;
   /** By the size of the texts. */
   estimated_tokens: number;
+  /** What its model cost. Absent: it had no price. */
+  price?: Price;
   client: string;
   /** Name of the token that the request was sent with. Absent: the token of the home. */
   asked_by?: string;

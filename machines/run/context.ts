@@ -1,6 +1,7 @@
 import type {
   Completion,
   DeadlineName,
+  Price,
   Recovery,
   RunCreated,
   RunEvent,
@@ -58,6 +59,8 @@ export interface RunContext {
   run_id: string;
   /** Its provider, model and cloud are the present target. */
   request: RunRequest;
+  /** What that target cost when the run was accepted. Null: it had no price. */
+  price: Price | null;
   /** The targets that are left, in their order. */
   fallbacks: readonly Target[];
   failed_attempts: readonly FailedAttempt[];
@@ -146,6 +149,7 @@ export function newContext(input: RunCreated): RunContext {
   return {
     run_id: input.run_id,
     request: input.request,
+    price: input.price ?? null,
     fallbacks: input.fallbacks ?? [],
     failed_attempts: [],
     sent: [],
@@ -341,11 +345,12 @@ export function phaseAfter({ calls }: RunContext, event: RunEvent): Phase | null
 /** The next target gets its own attempts, losses and time in the queue. */
 function moved(
   { request, fallbacks, queue_ms }: RunContext,
-  { provider, model, cloud, resumable = false }: Target,
+  { provider, model, cloud, resumable = false, price }: Target,
   now: number,
 ): Partial<RunContext> {
   return {
     request: { ...request, provider, model, cloud },
+    price: price ?? null,
     fallbacks: fallbacks.slice(1),
     resumable,
     queue_deadline_at: now + queue_ms,

@@ -48,6 +48,12 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     note(`${total.estimated_runs} runs without numbers of their provider are estimated.`);
   if (estimated_embeddings > 0)
     note(`${estimated_embeddings} requests for embeddings without such numbers are estimated.`);
+  const { cost_at_present_prices = 0 } = total;
+  if (cost_at_present_prices > 0)
+    note(
+      `Of the cost, ${amount(cost_at_present_prices)} ${currency} is at the present prices: it ` +
+        'was counted without one.',
+    );
   if (total.without_price.length > 0)
     note(oneLine(`Without a price in the configuration: ${total.without_price.join(', ')}.`));
   const bounds = [

@@ -11,6 +11,7 @@ import type {
   SourceRequest,
   TokenLogprob,
 } from '../../machines/messages.ts';
+import type { Price } from '../config/value.ts';
 import {
   type AnswerOptions,
   type Options,
@@ -110,11 +111,21 @@ const request = v.object({
 });
 export type RunRequest = v.InferOutput<typeof request>;
 
+export type { Price };
+
+const price = v.object({
+  input: number,
+  output: number,
+  cached_input: absentOr(number),
+  cache_write: absentOr(number),
+}) satisfies v.GenericSchema<unknown, Price>;
+
 const target = v.object({
   provider: text,
   model: text,
   cloud: flag,
   resumable: absentOr(unread<boolean>()),
+  price: absentOr(price),
 }) satisfies v.GenericSchema<unknown, Target>;
 
 export const failure = v.object({
@@ -202,6 +213,8 @@ const events = {
     run_id: text,
     /** Its provider, model and cloud are the first target. */
     request,
+    /** What the first target costs. Absent: it has no price. */
+    price: absentOr(price),
     /** The client, for the fair queue. */
     client: text,
     idempotency_key: v.nullable(text),

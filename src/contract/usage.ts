@@ -25,8 +25,10 @@ const group = object({
   estimated_runs: whole,
   /** The same of requests for embeddings. */
   estimated_embeddings: whole,
-  /** Without the models that have no price. */
+  /** Each run keeps the price of its acceptance. Without the models that have no price. */
   cost: v.number(),
+  /** The part of it that had no price then, as in logs of older versions. */
+  cost_at_present_prices: v.number(),
   /** Models at cloud providers that have no price. */
   without_price: v.array(text),
 });

@@ -1,3 +1,5 @@
+import { COUNTED, type Tokens } from '../../machines/price.ts';
+
 /**
  * What was used in hours, summed by provider and model.
  *
@@ -7,6 +9,16 @@
  * 3. A run without tokens makes no row of its name.
  * 4. After `HOURS_KEPT` the hours of a day become one row each of its largest names.
  */
+
+/** Of what had a price when it was asked: its tokens, and what they cost then. */
+export type Priced = Readonly<Record<`priced_${keyof Tokens}` | 'cost', number>>;
+export const PRICED = ['cost', ...COUNTED.map((name) => `priced_${name}` as const)] as const;
+
+/** `cost`: in billionths of the currency. Null: there was no price. */
+export function pricedTokens(tokens: Tokens, cost: number | null): Priced {
+  const of = (name: keyof Tokens) => [`priced_${name}`, cost === null ? 0 : tokens[name]];
+  return { cost: cost ?? 0, ...Object.fromEntries(COUNTED.map(of)) };
+}
 
 export interface UsageQuery {
   from_hour: number;
@@ -18,7 +30,7 @@ export interface UsageQuery {
   client?: string | null;
 }
 
-export interface UsageSum {
+export interface UsageSum extends Priced {
   /** Days since 1970, or the client. */
   key: string | number | null;
   provider: string;
@@ -70,6 +82,26 @@ export interface Shape {
   readonly beside?: { readonly table: string; readonly sums: readonly string[] };
 }
 
+/** The columns of all rows in the file of a log, in their order. A later sum has no 0 there. */
+export function rowsOf(
+  shape: Shape,
+  of: { later: readonly string[]; name?: (name: string) => string },
+): string {
+  const { key, sums, beside } = shape;
+  const { later, name = (column) => column } = of;
+  const all = [...sums, ...(beside?.sums ?? [])];
+  const stored = all.map((sum) =>
+    later.includes(sum) ? `nullif(${name(sum)}, 0) as ${sum}` : sum,
+  );
+  const columns = ['hour', ...key];
+  return `select ${[...columns, ...stored].join(', ')} from ${joined(shape)}`;
+}
+
+function joined({ table, key, beside }: Shape): string {
+  if (beside === undefined) return table;
+  return `${table} left join ${beside.table} using (${['hour', ...key].join(', ')})`;
+}
+
 /** The first hour of a query, as far back as hours are kept. Before them it begins a day. */
 export function firstHour(from_hour: number, now_hour: number): number {
   return from_hour < now_hour - HOURS_KEPT ? from_hour - (from_hour % 24) : from_hour;
@@ -80,25 +112,22 @@ export function firstHour(from_hour: number, now_hour: number): number {
  * Both databases read it. `columns` are what the sums differ in, as the expressions of their names.
  */
 export function largestSums(
-  { table, sums, beside, key }: Shape,
+  shape: Shape,
   query: { where: string; columns: Readonly<Record<string, string>>; max: number; each?: string },
 ): string {
+  const { sums, beside } = shape;
   const { where, columns, max, each } = query;
   const all = [...sums, ...(beside?.sums ?? [])];
   const summed = all.map((sum) => `coalesce(sum(${sum}), 0) as ${sum}`).join(', ');
   const names = Object.keys(columns);
   const places = names.map((_, index) => index + 1).join(', ');
-  const from =
-    beside === undefined
-      ? table
-      : `${table} left join ${beside.table} using (${['hour', ...key].join(', ')})`;
   const tokens = all.includes('output_tokens') ? 'input_tokens + output_tokens' : 'input_tokens';
   const kept = names.map((name) => `${named(name, columns[name], `place <= ${max}`)} as ${name}`);
   return `select ${kept.join(', ')}, ${summed}
     from (select *, row_number() over (${each === undefined ? '' : `partition by ${each} `}order by
           ${tokens} desc, ${names.join(', ')}) as place
         from (select ${names.map((name) => `${columns[name]} as ${name}`).join(', ')}, ${summed}
-            from ${from} where ${where} group by ${places}) as grouped) as placed
+            from ${joined(shape)} where ${where} group by ${places}) as grouped) as placed
     group by ${places} order by ${places}`;
 }
 

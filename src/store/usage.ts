@@ -1,9 +1,13 @@
 import type Database from 'better-sqlite3';
+import { costOf } from '../../machines/price.ts';
 import type { EmbeddingCounted, EmbeddingSent } from '../../machines/provider/context.ts';
 import type { StoredEvent } from './port.ts';
 import { SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
+  PRICED,
+  type Priced,
+  pricedTokens,
   type Shape,
   type UsageQuery,
   type UsageSum,
@@ -17,7 +21,7 @@ import {
  * 1. A run is counted once, in the transaction of its last event.
  * 2. Removed history stays counted. The only text of a user is the name of the client.
  * 3. A log of an older version is counted when it is first opened, as far as it goes back.
- * 4. An older version writes `usage` by position. So the tokens of caches have a table beside it.
+ * 4. An older version writes `usage` by position. So what it does not know is in a table beside it.
  */
 
 /** What one run used, when it ended. */
@@ -36,6 +40,8 @@ export interface RunUsage {
   cache_write_tokens: number;
   /** The provider did not say all numbers, so they are estimated. */
   estimated: boolean;
+  /** In billionths of the currency, at the prices of its acceptance. Null: it had none. */
+  cost: number | null;
 }
 
 const TABLES = `
@@ -64,13 +70,15 @@ insert into usage
     sum(json_extract(data, '$.record.usage.output_tokens') is null)
   from runs where finished = 1 and ended_at is not null and json_valid(data) group by 1, 2, 3, 4, 5;`;
 
-const KEY = ['provider', 'model', 'client', 'cloud'];
-export const USAGE: Shape = {
+export const USAGE = {
   table: 'usage',
-  key: KEY,
+  key: ['provider', 'model', 'client', 'cloud'],
   sums: ['runs', 'input_tokens', 'output_tokens', 'estimated'],
-  beside: { table: 'cache_usage', sums: ['cached_tokens', 'cache_write_tokens'] },
-};
+  beside: { table: 'cache_usage', sums: ['cached_tokens', 'cache_write_tokens', ...PRICED] },
+} as const satisfies Shape;
+
+/** Sums that older versions leave out of their tables and of the file of a log. */
+export const LATER = USAGE.beside.sums;
 
 const BESIDE = `
 create table if not exists cache_usage (
@@ -88,10 +96,26 @@ create table if not exists cache_usage (
 export function addUsageTables(db: Database.Database): void {
   if (!hasUsage(db)) db.transaction(() => db.exec(TABLES))();
   db.exec(BESIDE);
+  addColumns(db, 'cache_usage', PRICED);
   addEmbeddingTable(db);
   // Tables that are damaged are found here, where the open reports it.
   new SumsTable(db, USAGE);
   db.prepare('select run_id, accepted_seq from cloud_runs');
+}
+
+/** Columns that older versions leave out, unless they are there. */
+function addColumns(db: Database.Database, table: string, names: readonly string[]): void {
+  const known = new Set(
+    db.prepare<[string], string>('select name from pragma_table_info(?)').pluck().all(table),
+  );
+  for (const name of names)
+    if (!known.has(name))
+      db.exec(`alter table ${table} add column ${name} ${sumType(name)} not null default 0`);
+}
+
+/** A cost is a whole number too, but one that never overflows. */
+function sumType(name: string): string {
+  return name === 'cost' ? 'real' : 'integer';
 }
 
 function hasUsage(db: Database.Database): boolean {
@@ -143,11 +167,14 @@ function earliest(hours: readonly (number | null)[]): number | null {
 }
 
 /** As the row of one run. */
-export function countedOnce(usage: RunUsage) {
-  return { ...usage, runs: 1, estimated: usage.estimated ? 1 : 0 };
+export function countedOnce({ cost, ...usage }: RunUsage) {
+  const priced = pricedTokens(usage, cost);
+  return { ...usage, ...priced, runs: 1, estimated: usage.estimated ? 1 : 0 };
 }
 
-type Row = Omit<RunUsage, 'cloud' | 'estimated'> & Record<'runs' | 'cloud' | 'estimated', number>;
+type Row = Omit<RunUsage, 'cloud' | 'estimated' | 'cost'> &
+  Record<'runs' | 'cloud' | 'estimated', number> &
+  Priced;
 export type RunSum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & {
   cloud: number | boolean;
 };
@@ -171,13 +198,18 @@ export interface EmbeddingUsage {
   requests: number;
   input_tokens: number;
   estimated: number;
+  /** As of a run. */
+  cost: number;
+  priced_input_tokens: number;
 }
 
 /** Null for the events of other things. */
 export function embeddingUsage({ type, at, data }: StoredEvent): EmbeddingUsage | null {
   if (type === 'provider.embedding_sent') {
     const sent = data as unknown as EmbeddingSent;
-    return { ...placeOf(sent, at), requests: 1, input_tokens: sent.estimated_tokens, estimated: 1 };
+    const input_tokens = sent.estimated_tokens;
+    const priced = pricedInput(sent, { before: 0, after: input_tokens });
+    return { ...placeOf(sent, at), requests: 1, input_tokens, estimated: 1, ...priced };
   }
   if (type !== 'provider.embedding_counted') return null;
   const counted = data as unknown as EmbeddingCounted;
@@ -186,7 +218,18 @@ export function embeddingUsage({ type, at, data }: StoredEvent): EmbeddingUsage 
     requests: 0,
     input_tokens: counted.input_tokens - counted.estimated_tokens,
     estimated: -1,
+    ...pricedInput(counted, { before: counted.estimated_tokens, after: counted.input_tokens }),
   };
+}
+
+/** What changes when the number of tokens does. */
+function pricedInput(
+  { price }: Pick<EmbeddingSent, 'price'>,
+  { before, after }: { before: number; after: number },
+): Pick<Priced, 'cost' | 'priced_input_tokens'> {
+  if (price === undefined) return { cost: 0, priced_input_tokens: 0 };
+  const of = (input_tokens: number) => costOf(price, { input_tokens });
+  return { cost: of(after) - of(before), priced_input_tokens: after - before };
 }
 
 function placeOf(
@@ -210,15 +253,17 @@ create table if not exists embedding_usage (
   primary key (hour, provider, model, client)
 ) strict, without rowid;`;
 
+const PRICED_INPUT = ['cost', 'priced_input_tokens'] as const;
 export const EMBEDDINGS: Shape = {
   table: 'embedding_usage',
   key: ['provider', 'model', 'client'],
-  sums: ['requests', 'input_tokens', 'estimated'],
+  sums: ['requests', 'input_tokens', 'estimated', ...PRICED_INPUT],
 };
 
 /** Creates the table unless it is there. Throws if it is damaged. */
 function addEmbeddingTable(db: Database.Database): void {
   db.exec(TABLE);
+  addColumns(db, 'embedding_usage', PRICED_INPUT);
   new EmbeddingTable(db);
 }
 
@@ -248,10 +293,10 @@ class EmbeddingTable {
   }
 }
 
-export type EmbeddingSum = Pick<UsageSum, 'key' | 'provider' | 'model' | 'input_tokens'> & {
-  requests: number;
-  estimated: number;
-};
+export type EmbeddingSum = Pick<
+  UsageSum,
+  'key' | 'provider' | 'model' | 'input_tokens' | (typeof PRICED_INPUT)[number]
+> & { requests: number; estimated: number };
 
 export function embeddingSum({ requests, estimated, ...sum }: EmbeddingSum): UsageSum {
   return {
@@ -262,6 +307,9 @@ export function embeddingSum({ requests, estimated, ...sum }: EmbeddingSum): Usa
     output_tokens: 0,
     cached_tokens: 0,
     cache_write_tokens: 0,
+    priced_output_tokens: 0,
+    priced_cached_tokens: 0,
+    priced_cache_write_tokens: 0,
     estimated: 0,
     estimated_embeddings: estimated,
   };

@@ -53,6 +53,37 @@ test('the clock of a node is right below a second, else it says by how much it i
   );
 });
 
+test('the usage says which part of its cost is at the present prices', async ({ home, daemon }) => {
+  const used = {
+    name: 'far/m',
+    runs: 2,
+    embeddings: 0,
+    input_tokens: 2000,
+    output_tokens: 1000,
+    cached_tokens: 0,
+    cache_write_tokens: 0,
+    estimated_runs: 0,
+    estimated_embeddings: 0,
+    cost: 0.044,
+    without_price: [],
+  };
+  const budget = { per_day: null, tokens_per_day: null, spent: 0, spent_tokens: 0 };
+  const whole = { by: 'model', since: null, covers_since: null, currency: 'EUR' };
+  for (const [cost_at_present_prices, said] of [
+    [0.04, 'Of the cost, 0.04 EUR is at the present prices: it was counted without one.\n'],
+    [0, ''],
+  ] as const) {
+    const group = { ...used, cost_at_present_prices };
+    const record = { ...whole, groups: [group], total: { ...group, name: 'total' } };
+    daemon.on('usage', ({ result }) =>
+      result({ ...record, budget: { ...budget, resets_at: run.created_at } }),
+    );
+    const { stdout, stderr } = await home.svc(['usage']);
+    assert.match(stdout, /^far\/m +2 +2000 +1000 +0\.044$/m);
+    assert.is(stderr, said);
+  }
+});
+
 test('a list of approvals has 60 characters of a text, and all of one that has 60', async ({
   home,
   daemon,

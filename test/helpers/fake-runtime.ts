@@ -200,6 +200,7 @@ export function fakeRuntime(): FakeRuntime {
         estimated_runs: 0,
         estimated_embeddings: 0,
         cost: 0,
+        cost_at_present_prices: 0,
       };
       return {
         by: 'model',

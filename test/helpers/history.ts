@@ -36,7 +36,8 @@ export async function makeHistory(store: EventStore = createMemoryStore()) {
     if (promptOf(request).startsWith('wait')) return [output('half ', 7, 8), untilAborted(signal)];
     return [output('one ', 1), output('two ', 2), output('three', 3), finish()];
   });
-  const options = { local: script, store, clock, limits: { local_runs: 1 } };
+  const settings = { prices: { 'local/*': { input: 3, output: 5 } } };
+  const options = { local: script, store, clock, settings, limits: { local_runs: 1 } };
   const first = await bootRuntime({ ...options, boot_id: 'boot_1' });
   note(first.kernel, seen);
   const ask = async (prompt: string) => {

@@ -21,6 +21,7 @@ async function fill(place: Place): Promise<void> {
       conversation: CONVERSATION(index % 7),
       origin: ORIGIN(index % 5),
       record: { prompt: `needle ${index}`, output: 'text' },
+      usage: { ...USED, hour: index, model: `m${index}` },
     }),
   );
   await store.append(accepted(1, runs));
@@ -32,6 +33,18 @@ async function fill(place: Place): Promise<void> {
   await store.searchRuns({ terms: ['needle'], limit: 1 });
   await store.close();
 }
+
+const USED = {
+  provider: 'far',
+  client: 'mine',
+  cloud: true,
+  input_tokens: 7,
+  output_tokens: 8,
+  cached_tokens: 3,
+  cache_write_tokens: 2,
+  estimated: false,
+  cost: 46_000,
+};
 
 interface Tree {
   name: string;
@@ -67,6 +80,7 @@ async function surveyOf(place: Place): Promise<object> {
     damaged: all.filter((row) => 'damage' in row),
     unfinished: await store.unfinishedRuns(),
     counts: await store.countRuns(),
+    usage: await store.usage({ from_hour: 0, key: 'client' }),
     byKey: await Promise.all(
       some.map(async (each) => (await store.getRunByKey(`key of ${each}`))?.run_id),
     ),

@@ -11,6 +11,7 @@ import { readHeader } from '../../src/store/files/database-file.ts';
 import { inspectStore } from '../../src/store/inspect/inspect.ts';
 import { FIRST_OF_ASKER, LAST_OF_ASKER } from '../../src/store/places.ts';
 import { SCHEMA, schemaOf } from '../../src/store/schema.ts';
+import { PRICED } from '../../src/store/usage-sums.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
 import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
@@ -120,6 +121,53 @@ test(
       assert.match((plan as { detail: string }).detail, /INDEX askers/);
     }
     db.close();
+  }),
+);
+
+test(
+  'sums that an older version counted have no cost, and later ones do',
+  placed(async (place) => {
+    const used = {
+      hour: 20_000,
+      provider: 'far',
+      model: 'm',
+      client: 'mine',
+      cloud: true,
+      input_tokens: 7,
+      output_tokens: 8,
+      cached_tokens: 3,
+      cache_write_tokens: 2,
+      estimated: false,
+      cost: 11,
+    };
+    const of = (seq: number) => ({
+      events: [event(seq, `run_${seq}`, 1, { type: 'run.accepted' })],
+      runs: [run(`run_${seq}`, { finished: true, seq, record: {}, usage: used })],
+    });
+    const store = place.store();
+    await store.open();
+    await store.append(of(1));
+    await store.close();
+    const old = new Database(place.database);
+    for (const column of PRICED) old.exec(`alter table cache_usage drop column ${column}`);
+    for (const column of ['cost', 'priced_input_tokens'])
+      old.exec(`alter table embedding_usage drop column ${column}`);
+    old.close();
+    for (const [seq, cost] of [
+      [2, 11],
+      [3, 22],
+    ] as const) {
+      const again = place.store();
+      await again.open();
+      await again.append(of(seq));
+      const [sum] = (await again.usage({ from_hour: 0, key: null })).sums;
+      const { runs, input_tokens, cached_tokens, priced_input_tokens } = sum ?? {};
+      assert.equal(
+        [runs, input_tokens, cached_tokens, sum?.cost, priced_input_tokens],
+        [seq, 7 * seq, 3 * seq, cost, 7 * (seq - 1)],
+      );
+      await again.close();
+    }
   }),
 );
 

@@ -86,6 +86,7 @@ function attack(
         cached_tokens: 0,
         cache_write_tokens: 0,
         estimated: false,
+        cost: 1,
         model: `${hour} ${index} `.padEnd(NAME_CHARS_MAX, 'x'),
         client: `client ${index}`,
       });

@@ -9,6 +9,7 @@ import {
   NAME_CHARS_MAX,
   OTHER_CLIENTS,
   OTHER_MODELS,
+  PRICED,
   SUMS_MAX,
   type UsageQuery,
   type UsageSum,
@@ -43,8 +44,10 @@ export function testUsage(opened: Opened): void {
         sum.estimated,
         sum.estimated_embeddings,
         ...(sum.cached_tokens === 0 ? [] : [sum.cached_tokens, sum.cache_write_tokens]),
+        ...(sum.cost === 0 ? [] : PRICED.map((name) => sum[name])),
       ]);
-    const ofRuns = (key: unknown) => [key, 'm', true, 1, 0, 7, 8, 1, 0, 3, 2];
+    const priced = [11, 7, 8, 3, 2];
+    const ofRuns = (key: unknown) => [key, 'm', true, 1, 0, 7, 8, 1, 0, 3, 2, ...priced];
     // The provider counted 25 tokens of the first request, which were estimated as 10.
     const all = [ofRuns(null), [null, 'e', true, 0, 3, 35, 0, 0, 2]];
     assert.equal(await rows(store), all);
@@ -78,6 +81,30 @@ export function testUsage(opened: Opened): void {
     assert.equal(await rows(again), all);
     await again.close();
   });
+
+  opened(
+    'what had a price is summed apart, and a count of the provider replaces it',
+    async (store) => {
+      const cheap = { input: 2, output: 4 };
+      const runs = [USED, { ...USED, cost: 5 }, { ...USED, cost: null }];
+      await commit(store, runs);
+      const [first] = (await store.usage({ from_hour: HOUR, key: null })).sums;
+      assert.equal([first?.cost, first?.priced_input_tokens, first?.input_tokens], [16, 14, 21]);
+      assert.equal([first?.priced_output_tokens, first?.priced_cache_write_tokens], [16, 4]);
+      await store.append({
+        events: [
+          ...sent(4, { tokens: 10, price: cheap }),
+          ...sent(5),
+          counted(6, { price: cheap, stream: 4 }),
+        ],
+        runs: [],
+      });
+      const { sums } = await store.usage({ from_hour: HOUR, key: null });
+      const { cost, priced_input_tokens, input_tokens } = sums.at(-1) ?? {};
+      // A token of 2 in a million costs 2000 billionths: first 10 of them, then 25.
+      assert.equal([cost, priced_input_tokens, input_tokens], [50_000, 25, 30]);
+    },
+  );
 
   opened(
     'clients beyond half of the rows of an hour are counted together',
@@ -150,8 +177,7 @@ export function testUsage(opened: Opened): void {
     const before = await store.usage({ from_hour: HOUR, key: 'day' });
     await fold(store, HOUR + 24 + HOURS_KEPT);
     const { sums, since_hour } = await store.usage({ from_hour: HOUR, key: 'day' });
-    for (const name of ['runs', 'input_tokens', 'cached_tokens', 'cache_write_tokens'] as const)
-      assert.is(sum(sums, name), sum(before.sums, name), name);
+    for (const name of SUMMED) assert.is(sum(sums, name), sum(before.sums, name), name);
     assert.is(since_hour, HOUR);
     const models = sums.map(({ model }) => model);
     assert.is(models.length, DAY_ROWS_MAX + 2);
@@ -184,10 +210,9 @@ async function fold(store: EventStore, now_hour: number): Promise<void> {
     ({ more } = await store.prune({ ...query, clock: { now, even_since: 0 } }));
 }
 
-function sum(
-  sums: readonly UsageSum[],
-  name: 'runs' | 'input_tokens' | 'cached_tokens' | 'cache_write_tokens',
-) {
+const SUMMED = ['runs', 'input_tokens', 'cached_tokens', 'cache_write_tokens', ...PRICED] as const;
+
+function sum(sums: readonly UsageSum[], name: (typeof SUMMED)[number]) {
   return sums.reduce((total, one) => total + one[name], 0);
 }
 
@@ -202,6 +227,7 @@ const USED: RunUsage = {
   estimated: true,
   cached_tokens: 3,
   cache_write_tokens: 2,
+  cost: 11,
 };
 
 const STREAM = 'provider:far:boot_1';
@@ -217,11 +243,11 @@ function sent(
 }
 
 /** Of the first request, a day later. */
-function counted(seq: number): StoredEvent {
+function counted(seq: number, { stream = 2, ...more }: { stream?: number; price?: object } = {}) {
   const data = { ...asked, request: 'r2', estimated_tokens: 10, sent_at: AT, input_tokens: 25 };
-  return event(seq, `${STREAM}:2`, 2, {
+  return event(seq, `${STREAM}:${stream}`, 2, {
     at: AT + 24 * HOUR_MS,
     type: 'provider.embedding_counted',
-    data,
+    data: { ...data, ...more },
   });
 }

@@ -173,7 +173,7 @@ export function perMinute(all, from, to) {
 }
 
 /** @param {import('../../contract/usage.ts').UsageRecord} usage */
-function drawUsage({ groups, currency, budget, covers_since }) {
+function drawUsage({ groups, total, currency, budget, covers_since }) {
   const row = (/** @type {typeof groups[number]} */ one) =>
     el(
       'tr',
@@ -195,7 +195,12 @@ function drawUsage({ groups, currency, budget, covers_since }) {
     covers_since === null ? '' : ` Counted since ${moment(covers_since, { to: 'minute' })}.`;
   const others = groups.length - used.length;
   const left = others === 0 ? '' : ` ${others} without tokens are left out.`;
-  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : day + from + left);
+  const present =
+    total.cost_at_present_prices === 0
+      ? ''
+      : ` ${amountOf(total.cost_at_present_prices)} ${currency} of the cost is at the present prices.`;
+  const all = day + from + left + present;
+  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : all);
 }
 
 /**
@@ -203,6 +208,11 @@ function drawUsage({ groups, currency, budget, covers_since }) {
  * @param {string} currency
  */
 function costOf({ cost, without_price }, currency) {
-  if (without_price.length > 0) return 'no price';
-  return cost === 0 ? '0' : `${cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)} ${currency}`;
+  if (without_price.length > 0 && cost === 0) return 'no price';
+  return cost === 0 ? '0' : `${amountOf(cost)} ${currency}`;
+}
+
+/** @param {number} cost */
+function amountOf(cost) {
+  return cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2);
 }

@@ -1,11 +1,12 @@
 import { SvcError } from '../../errors.ts';
 import type { LogHead, LogSource, UsageRow } from '../../store/transfer/port.ts';
-import type { EmbeddingUsage } from '../../store/usage.ts';
+import { type EmbeddingUsage, LATER } from '../../store/usage.ts';
+import { rowsOf, type Shape } from '../../store/usage-sums.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';
 import type { Read } from './event-reads.ts';
-import { USED_BY_RUNS } from './usage.ts';
+import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /** Rows of one page. A page of events also has a size. */
 const PAGE = 1000;
@@ -42,17 +43,13 @@ async function readHead(read: Read): Promise<LogHead> {
 
 /** In the order of SQLite. */
 const KEY = `hour, provider collate "C", model collate "C", client collate "C"`;
-/** Tables of an older version may lack sums of caches. */
-const CACHED = USED_BY_RUNS.sums
-  .filter((name) => name.startsWith('cache'))
-  .map((name) => `nullif((to_jsonb(u) ->> '${name}')::bigint, 0) as ${name}`);
-const USAGE = `
-select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated,
-  ${CACHED.join(', ')}
-from svc_usage u order by ${KEY}, cloud`;
-const EMBEDDINGS = `
-select hour, provider, model, client, requests, input_tokens, estimated
-from svc_embedding_usage order by ${KEY}`;
+/** Tables of an older version may lack later sums. */
+function allOf(shape: Shape): string {
+  const name = (sum: string) => `(to_jsonb(u) ->> '${sum}')::float8`;
+  return rowsOf({ ...shape, table: `${shape.table} u` }, { later: LATER, name });
+}
+const USAGE = `${allOf(USED_BY_RUNS)} order by ${KEY}, cloud`;
+const EMBEDDINGS = `${allOf(USED_BY_EMBEDDINGS)} order by ${KEY}`;
 
 async function* pagesOf<R extends UsageRow | EmbeddingUsage>(
   read: Read,

@@ -9,7 +9,9 @@ import {
   runColumns,
 } from '../../store/columns.ts';
 import { codeOf } from '../../store/failure.ts';
+import { LATER } from '../../store/usage.ts';
 import { TYPES } from './columns.ts';
+import { typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /**
  * The format of the log after a migration: that of its tables. The first event of a newer kind
@@ -163,12 +165,16 @@ create index svc_runs_kept on svc_runs (provider, model, file)
  * Older versions write their own columns by name, so these need no version of the tables. A fleet
  * may have nodes of both.
  */
-const ADDED = `
-alter table svc_usage add column if not exists cached_tokens bigint not null default 0,
-  add column if not exists cache_write_tokens bigint not null default 0;`;
+const ADDED = [USED_BY_RUNS, USED_BY_EMBEDDINGS].map(({ table, sums }) => {
+  const columns = sums
+    .filter((name) => LATER.includes(name as never))
+    .map((name) => `add column if not exists ${name} ${TYPES[typeOf(name)]} not null default 0`);
+  return `alter table ${table} ${columns.join(', ')}`;
+});
+/** The column that was added last. */
 const LACKS_ADDED = `
 select not exists (select from pg_attribute
-  where attrelid = 'svc_usage'::regclass and attname = 'cache_write_tokens') as lacks`;
+  where attrelid = 'svc_usage'::regclass and attname = '${LATER.at(-1)}') as lacks`;
 
 /** The code of a statement that took too long. */
 const TIMEOUT = '57014';
@@ -219,7 +225,7 @@ export const RAISE_FORMAT = `update svc_meta set value = $1 where name = 'schema
 async function addLater(client: ClientBase): Promise<void> {
   await addAskers(client);
   const [found] = (await client.query<{ lacks: boolean }>(LACKS_ADDED)).rows;
-  if (found?.lacks === true) await client.query(ADDED);
+  if (found?.lacks === true) await client.query(ADDED.join(';\n'));
 }
 
 /** The lock is kept for long only by an import. */

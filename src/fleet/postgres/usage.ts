@@ -1,3 +1,4 @@
+import type { ColumnType } from '../../store/columns.ts';
 import {
   EMBEDDINGS,
   type EmbeddingSum,
@@ -38,15 +39,23 @@ export function listColumns(shape: Shape): ListColumns<object> {
   return Object.fromEntries(
     columnsOf(shape).map((name) => [
       name,
-      {
-        type: name === 'cloud' ? 'flag' : NAMES.includes(name) ? 'text' : 'whole',
-        of: (row) => (row as Record<string, unknown>)[name] ?? 0,
-      },
+      { type: typeOf(name), of: (row) => (row as Record<string, unknown>)[name] ?? 0 },
     ]),
   );
 }
 
-const NAMES = ['provider', 'model', 'client'];
+const OTHER_TYPES: Readonly<Record<string, ColumnType>> = {
+  provider: 'text',
+  model: 'text',
+  client: 'text',
+  cloud: 'flag',
+  // A whole number too, but one that never overflows.
+  cost: 'number',
+};
+
+export function typeOf(column: string): ColumnType {
+  return OTHER_TYPES[column] ?? 'whole';
+}
 
 const binary = (column: string) => (column === 'cloud' ? column : `${column} collate "C"`);
 const KEYS = { none: 'null::text', day: 'hour / 24', client: binary('client') } as const;

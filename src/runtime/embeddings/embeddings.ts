@@ -28,6 +28,7 @@ import type { Providers } from '../providers/providers.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { tokensIn } from '../runs/usage-of.ts';
 import type { Budget } from '../usage/budget.ts';
+import { pricedAt } from '../usage/price.ts';
 
 /**
  * Answers requests for embeddings, ranks documents, and passes requests on. It owns the number of
@@ -241,9 +242,10 @@ export class Embeddings {
     { texts, bytes, estimated_tokens }: Pick<EmbeddingSent, 'texts' | 'bytes' | 'estimated_tokens'>,
     asker: Asker,
   ): Promise<Sent> {
-    const { kernel, providers } = this.options;
+    const { kernel, providers, config } = this.options;
     const stream = providers.streamOf(provider);
-    const sent = { ...of, provider, model, estimated_tokens, ...asker };
+    const price = pricedAt({ provider, model }, config.prices);
+    const sent = { ...of, provider, model, estimated_tokens, ...price, ...asker };
     const event = { ...sent, type: 'provider.embedding_sent', texts, bytes } as const;
     const sent_at = kernel.clock.now();
     const isRecorded =

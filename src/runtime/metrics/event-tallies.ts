@@ -2,6 +2,8 @@ import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { speedOf } from '../runs/speed.ts';
+import { usageOf } from '../runs/usage-of.ts';
+import { inCurrency } from '../usage/price.ts';
 import { Counter, type Family, Histogram } from './tally.ts';
 
 /**
@@ -31,6 +33,10 @@ export class EventTallies {
   private readonly input = new Counter(
     'svc_input_tokens_total',
     'Tokens of prompts, by provider and model.',
+  );
+  private readonly cost = new Counter(
+    'svc_run_cost_total',
+    'Cost of runs in the configured currency, by provider and model.',
   );
   private readonly queueWait = new Histogram(
     'svc_run_queue_wait_seconds',
@@ -99,6 +105,7 @@ export class EventTallies {
       this.errors,
       this.output,
       this.input,
+      this.cost,
       this.queueWait,
       this.firstOutput,
       this.duration,
@@ -126,14 +133,13 @@ export class EventTallies {
   }
 
   private end(outcome: string, at: number, context: RunSnapshot['context']): void {
-    const { request, completion, created_at } = context;
-    const usage = completion?.usage ?? null;
-    const { provider, model } = request;
-    const tokens = usage?.output_tokens ?? context.output_tokens;
+    const { provider, model } = context.request;
+    const { input_tokens, output_tokens, cost } = usageOf(context);
     this.ended.add({ outcome, provider });
-    this.duration.observe({ outcome }, (at - created_at) / 1000);
-    this.output.add({ provider, model }, tokens);
-    this.input.add({ provider, model }, usage?.input_tokens ?? 0);
+    this.duration.observe({ outcome }, (at - context.created_at) / 1000);
+    this.output.add({ provider, model }, output_tokens);
+    this.input.add({ provider, model }, input_tokens);
+    if (cost !== null) this.cost.add({ provider, model }, inCurrency(cost));
     const speed = speedOf(context);
     if (speed !== null) this.speed.observe({ provider }, speed);
   }

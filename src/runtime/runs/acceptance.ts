@@ -17,6 +17,7 @@ import { withPreset } from '../models/alias.ts';
 import type { Principal } from '../principal/principal.ts';
 import { LOCAL } from '../providers/providers.ts';
 import { withServedTools } from '../tools/served-tools.ts';
+import { pricedAt } from '../usage/price.ts';
 import { newRunId } from './ids.ts';
 import type { Digests } from './keys.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
@@ -175,9 +176,16 @@ function acceptedRun(
     type: 'run.accepted',
     run_id,
     request: requestOf(input, first),
+    ...pricedAt(first, config.prices),
     ...(rest.length === 0
       ? {}
-      : { fallbacks: rest.map((route) => ({ ...route, resumable: resumable(route) })) }),
+      : {
+          fallbacks: rest.map((route) => ({
+            ...route,
+            resumable: resumable(route),
+            ...pricedAt(route, config.prices),
+          })),
+        }),
     idempotency_key: input.idempotency_key ?? null,
     ...facts,
     client: input.client ?? facts.client,

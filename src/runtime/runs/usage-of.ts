@@ -1,4 +1,5 @@
 import { type RunRequest, textOf } from '../../../machines/messages.ts';
+import { costOf } from '../../../machines/price.ts';
 import type { RunContext, Usage } from '../../../machines/run/context.ts';
 import { sumOfUsage } from '../../../machines/run/turns.ts';
 import type { RunUsage } from '../../store/usage.ts';
@@ -37,27 +38,32 @@ export function believed(usage: Usage, hasOutput: boolean): Usage {
  * 1. The numbers are those of its provider. It says them with a complete answer only.
  * 2. An answer that was cut costs too, so its numbers are estimated.
  * 3. An attempt without output counts nothing.
+ * 4. The cost is that of its acceptance, whatever the prices are later.
  */
 export function usageOf(context: RunContext): RunUsage {
-  const { request, completion, turns, sent, attempt, output, output_tokens, outputs, ended_at } =
-    context;
+  const { request, price, completion, turns, sent, attempt, outputs, ended_at } = context;
   // A complete answer counts all turns. Of an unfinished run, those that are complete count.
   const usage = completion?.usage ?? (turns.length > 0 ? sumOfUsage(turns, NO_TOKENS) : null);
   const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = isCounted || outputs > 0 || usage !== null;
   const input = usage?.input_tokens ?? tokensIn(crossed?.bytes ?? bytesOf(request));
-  const answered = usage?.output_tokens ?? Math.max(output_tokens, tokensIn(output.length));
+  const answered =
+    usage?.output_tokens ?? Math.max(context.output_tokens, tokensIn(context.output.length));
+  const tokens = {
+    input_tokens: counts ? input : 0,
+    output_tokens: counts ? answered : 0,
+    cached_tokens: isCounted ? Math.min(usage.cached_tokens ?? 0, input) : 0,
+    cache_write_tokens: isCounted ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
+  };
   return {
     hour: Math.floor((ended_at ?? context.created_at) / HOUR_MS),
     provider: request.provider,
     model: request.model,
     client: context.asked_by ?? withoutShell(context.client),
     cloud: request.cloud,
-    input_tokens: counts ? input : 0,
-    output_tokens: counts ? answered : 0,
-    cached_tokens: isCounted ? Math.min(usage.cached_tokens ?? 0, input) : 0,
-    cache_write_tokens: isCounted ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
+    ...tokens,
+    cost: price && costOf(price, tokens),
     estimated: counts && !isCounted,
   };
 }

@@ -1,6 +1,8 @@
+import { costOf, type Tokens } from '../../../machines/price.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
+import type { Price } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -8,7 +10,13 @@ import type { EventStore } from '../../store/port.ts';
 import { HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
 import type { Route } from '../runs/route.ts';
 import { tokensIn } from '../runs/usage-of.ts';
-import { costOf } from './price.ts';
+import { costOfSum, inCurrency, priceOf } from './price.ts';
+
+/** `cost`: in billionths of the currency. */
+interface Used {
+  cost: number;
+  tokens: number;
+}
 
 export interface Spent {
   cost: number;
@@ -27,7 +35,7 @@ export interface Spent {
  */
 export class Budget {
   private readonly options: BudgetOptions;
-  private readonly expected = new Map<string, Spent>();
+  private readonly expected = new Map<string, Used>();
   /** The sums of the day before an hour. */
   private past: { from_hour: number; before_hour: number; sums: Promise<UsageSum[]> } | null = null;
 
@@ -53,13 +61,12 @@ export class Budget {
     ]);
     const all = [...this.expected.values()];
     for (const sum of [...before, ...sums])
-      if (sum.cloud)
-        all.push({
-          cost: costOf(sum, sum, config.prices) ?? 0,
-          tokens: sum.input_tokens + sum.output_tokens,
-        });
+      if (sum.cloud) {
+        const { kept, present } = costOfSum(sum, config.prices);
+        all.push({ cost: kept + (present ?? 0), tokens: sum.input_tokens + sum.output_tokens });
+      }
     return {
-      cost: all.reduce((total, { cost }) => total + cost, 0),
+      cost: inCurrency(all.reduce((total, { cost }) => total + cost, 0)),
       tokens: all.reduce((total, { tokens }) => total + tokens, 0),
     };
   }
@@ -85,7 +92,7 @@ export class Budget {
     const { config } = this.options;
     const { budget_per_day, budget_tokens_per_day, currency } = config;
     if (!target.cloud || (budget_per_day === null && budget_tokens_per_day === null)) return null;
-    if (budget_per_day !== null && costOf(target, NOTHING, config.prices) === null)
+    if (budget_per_day !== null && priceOf(target, config.prices) === null)
       return new SvcError(
         'price_unknown',
         `${target.provider}/${target.model} has no price, so budget_per_day cannot count it.`,
@@ -121,14 +128,14 @@ export class Budget {
   }
 
   /** The same for an attempt, which counts from now on. */
-  async enter({ run_id, request }: RunContext): Promise<SvcError | null> {
+  async enter({ run_id, request, price }: RunContext): Promise<SvcError | null> {
     const refused = await this.refusal(request);
     if (refused !== null || !request.cloud) return refused;
     const tokens = {
       input_tokens: tokensIn(Buffer.byteLength(JSON.stringify(request.messages))),
       output_tokens: request.max_tokens ?? 0,
     };
-    this.expected.set(run_id, this.spentBy(request, tokens));
+    this.expected.set(run_id, used(tokens, price ?? this.priceOf(request)));
     return null;
   }
 
@@ -136,8 +143,7 @@ export class Budget {
   async enterEmbedding(id: string, target: Route, input_tokens: number): Promise<void> {
     const refused = await this.refusal(target);
     if (refused !== null) throw refused;
-    if (target.cloud)
-      this.expected.set(id, this.spentBy(target, { input_tokens, output_tokens: 0 }));
+    if (target.cloud) this.expected.set(id, used({ input_tokens }, this.priceOf(target)));
   }
 
   /** The log has the request, or it is not sent. */
@@ -145,15 +151,14 @@ export class Budget {
     this.expected.delete(id);
   }
 
-  private spentBy(
-    target: Pick<Route, 'provider' | 'model'>,
-    tokens: { input_tokens: number; output_tokens: number },
-  ): Spent {
-    return {
-      cost: costOf(target, tokens, this.options.config.prices) ?? 0,
-      tokens: tokens.input_tokens + tokens.output_tokens,
-    };
+  private priceOf(target: Pick<Route, 'provider' | 'model'>): Price | null {
+    return priceOf(target, this.options.config.prices);
   }
+}
+
+function used(tokens: Partial<Tokens>, price: Price | null): Used {
+  const { input_tokens = 0, output_tokens = 0 } = tokens;
+  return { cost: price === null ? 0 : costOf(price, tokens), tokens: input_tokens + output_tokens };
 }
 
 export interface BudgetOptions {
@@ -164,7 +169,6 @@ export interface BudgetOptions {
 }
 
 const DAY_MS = 24 * HOUR_MS;
-const NOTHING = { input_tokens: 0, output_tokens: 0 };
 
 function amount(cost: number): string {
   return String(Number(cost.toPrecision(4)));

@@ -1,34 +1,39 @@
+import { COUNTED, costOf } from '../../../machines/price.ts';
 import type { Config } from '../../config/config.ts';
-import { OTHER_MODELS } from '../../store/usage-sums.ts';
+import { OTHER_MODELS, type UsageSum } from '../../store/usage-sums.ts';
 
-type Price = Config['prices'][string];
-type Tokens = Record<'input_tokens' | 'output_tokens', number> &
-  Partial<Record<'cached_tokens' | 'cache_write_tokens', number>>;
+type Prices = Config['prices'];
+type Price = Prices[string];
+type Name = Readonly<Record<'provider' | 'model', string>>;
 
-/** The cost of tokens at a target; null without a price. */
-export function costOf(
-  target: { provider: string; model: string },
-  { input_tokens, output_tokens, cached_tokens = 0, cache_write_tokens = 0 }: Tokens,
-  prices: Config['prices'],
-): number | null {
-  const price = priceOf(target, prices);
-  if (price === null) return null;
-  const { input, output, cached_input = input, cache_write = input } = price;
-  const others = Math.max(0, input_tokens - cached_tokens - cache_write_tokens);
-  const amounts = [
-    [others, input],
-    [cached_tokens, cached_input],
-    [cache_write_tokens, cache_write],
-    [output_tokens, output],
-  ] as const;
-  return amounts.reduce((cost, [tokens, rate]) => cost + tokens * rate, 0) / 1e6;
+/** From billionths of the currency. */
+export function inCurrency(cost: number): number {
+  return cost / 1e9;
 }
 
-/** Models that are counted together have the dearest price of their provider. */
-function priceOf(
-  { provider, model }: { provider: string; model: string },
-  prices: Config['prices'],
-): Price | null {
+/** What was used, in billionths of the currency. */
+export interface SumCost {
+  /** Of what had a price when it was asked. */
+  kept: number;
+  /** Of the rest, by the present prices. Null: its model has none. */
+  present: number | null;
+}
+
+/** The cost of a sum. It keeps the prices of its time, and only what had none gets one now. */
+export function costOfSum(sum: UsageSum, prices: Prices): SumCost {
+  const rest = Object.fromEntries(COUNTED.map((name) => [name, sum[name] - sum[`priced_${name}`]]));
+  // An order for images has no tokens, so nothing says whether it had a price.
+  const isKnown = sum.input_tokens + sum.output_tokens > 0 || sum.embeddings === 0;
+  const isPriced = isKnown && COUNTED.every((name) => rest[name] === 0);
+  const price = priceOf(sum, prices);
+  return { kept: sum.cost, present: isPriced ? 0 : price && costOf(price, rest) };
+}
+
+/**
+ * What a model costs now; null without a price. Models that are counted together have the dearest
+ * price of their provider.
+ */
+export function priceOf({ provider, model }: Name, prices: Prices): Price | null {
   const found = (name: string) => (Object.hasOwn(prices, name) ? (prices[name] ?? null) : null);
   if (model !== OTHER_MODELS) return found(`${provider}/${model}`) ?? found(`${provider}/*`);
   const all = Object.keys(prices).filter((name) => name.startsWith(`${provider}/`));
@@ -41,4 +46,10 @@ function priceOf(
     cached_input: dearest(({ input, cached_input = input }) => cached_input),
     cache_write: dearest(({ input, cache_write = input }) => cache_write),
   };
+}
+
+/** As a field of an event. */
+export function pricedAt(target: Name, prices: Prices): { price?: Price } {
+  const price = priceOf(target, prices);
+  return price === null ? {} : { price };
 }

@@ -7,7 +7,7 @@ import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
 import { firstHour, HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
 import type { Budget } from './budget.ts';
-import { costOf } from './price.ts';
+import { costOfSum, inCurrency, type SumCost } from './price.ts';
 
 /**
  * What was used since a time. It begins with a whole hour or day: those are what is counted.
@@ -28,8 +28,8 @@ export async function usageReport(
     const name = nameOf(sum, by ?? 'model');
     const group = groups.get(name) ?? newGroup(name);
     groups.set(name, group);
-    const cost = isUsed(sum) ? costOf(sum, sum, config.prices) : 0;
-    for (const one of [group, total]) add(one, sum, sum.cloud ? cost : (cost ?? 0));
+    const cost = costOfSum(sum, config.prices);
+    for (const one of [group, total]) add(one, sum, cost);
   }
   const { budget_per_day, budget_tokens_per_day, currency } = config;
   const spent = await budget.spent();
@@ -86,7 +86,9 @@ interface Group {
   cache_write_tokens: number;
   estimated_runs: number;
   estimated_embeddings: number;
-  cost: number;
+  /** In billionths of the currency. */
+  kept: number;
+  present: number;
   without_price: Set<string>;
 }
 
@@ -101,12 +103,13 @@ function newGroup(name: string): Group {
     cache_write_tokens: 0,
     estimated_runs: 0,
     estimated_embeddings: 0,
-    cost: 0,
+    kept: 0,
+    present: 0,
     without_price: new Set(),
   };
 }
 
-function add(group: Group, sum: UsageSum, cost: number | null): void {
+function add(group: Group, sum: UsageSum, { kept, present }: SumCost): void {
   group.runs += sum.runs;
   group.embeddings += sum.embeddings;
   group.input_tokens += sum.input_tokens;
@@ -115,12 +118,18 @@ function add(group: Group, sum: UsageSum, cost: number | null): void {
   group.cache_write_tokens += sum.cache_write_tokens;
   group.estimated_runs += sum.estimated;
   group.estimated_embeddings += sum.estimated_embeddings;
-  group.cost += cost ?? 0;
-  if (cost === null) group.without_price.add(`${sum.provider}/${sum.model}`);
+  group.kept += kept;
+  group.present += present ?? 0;
+  if (present === null && sum.cloud) group.without_price.add(`${sum.provider}/${sum.model}`);
 }
 
-function finished({ without_price, ...group }: Group) {
-  return { ...group, without_price: [...without_price] };
+function finished({ kept, present, without_price, ...group }: Group) {
+  return {
+    ...group,
+    cost: inCurrency(kept + present),
+    cost_at_present_prices: inCurrency(present),
+    without_price: [...without_price],
+  };
 }
 
 function isUsed(sum: Pick<UsageSum, 'input_tokens' | 'output_tokens' | 'embeddings'>): boolean {

@@ -5,7 +5,8 @@ import { own } from '../files/ownership.ts';
 import { fromRunData } from '../row.ts';
 import { logName } from '../schema.ts';
 import type { LogSource, UsageRow } from '../transfer/port.ts';
-import type { EmbeddingUsage } from '../usage.ts';
+import { EMBEDDINGS, type EmbeddingUsage, LATER, USAGE } from '../usage.ts';
+import { rowsOf, type Shape } from '../usage-sums.ts';
 import { type OpenedLog, type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
 
@@ -46,8 +47,9 @@ export function openSqliteSource(options: OpenOptions): LogSource | null {
         if (head === null || !head.finished || head.seq !== seq) return null;
         return fromRunData(reads.getRun(run_id) ?? 'null').record;
       }),
-    usage: () => pagesOf(db.prepare<[], StoredUsage>(USAGE).iterate(), asUsage),
-    embeddings: () => pagesOf(db.prepare<[], EmbeddingUsage>(EMBEDDINGS).iterate(), (row) => row),
+    usage: () => pagesOf(db.prepare<[], StoredUsage>(allOf(USAGE)).iterate(), asUsage),
+    embeddings: () =>
+      pagesOf(db.prepare<[], EmbeddingUsage>(allOf(EMBEDDINGS)).iterate(), (row) => row),
     close: async () => close(),
   };
 }
@@ -76,14 +78,9 @@ export function openAlone(options: OpenOptions): OpenedLog & { close(): void } {
 
 type StoredUsage = Omit<UsageRow, 'cloud'> & { cloud: number };
 
-const USAGE = `
-select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated,
-  cached_tokens, cache_write_tokens
-from usage left join cache_usage using (hour, provider, model, client, cloud)
-order by hour, provider, model, client, cloud`;
-const EMBEDDINGS = `
-select hour, provider, model, client, requests, input_tokens, estimated
-from embedding_usage order by hour, provider, model, client`;
+function allOf(shape: Shape): string {
+  return `${rowsOf(shape, { later: LATER })} order by ${['hour', ...shape.key].join(', ')}`;
+}
 
 function asUsage({ cloud, ...row }: StoredUsage): UsageRow {
   const { hour, provider, model, client, ...sums } = row;

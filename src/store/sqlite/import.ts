@@ -6,9 +6,11 @@ import { Wal } from '../files/wal.ts';
 import { CONFLICT } from '../port.ts';
 import { toRunLine } from '../row.ts';
 import type { LogTarget } from '../transfer/port.ts';
+import { EMBEDDINGS, USAGE } from '../usage.ts';
 import { Words } from '../words.ts';
 import { openAlone } from './export.ts';
 import type { OpenOptions } from './open.ts';
+import { SumsTable } from './sums-table.ts';
 import { CommitWrites } from './writes.ts';
 
 /**
@@ -45,9 +47,7 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
     const words = new Words(db);
     const writes = new CommitWrites(db, words);
     const addGap = db.prepare<[number, number, Buffer]>('insert into gaps values (?, ?, ?)');
-    const addUsage = db.prepare('insert into usage values (?, ?, ?, ?, ?, ?, ?, ?, ?)');
-    const addCached = db.prepare('insert into cache_usage values (?, ?, ?, ?, ?, ?, ?)');
-    const addEmbeddings = db.prepare('insert into embedding_usage values (?, ?, ?, ?, ?, ?, ?)');
+    const [ofRuns, ofEmbeddings] = [USAGE, EMBEDDINGS].map((shape) => new SumsTable(db, shape));
     let last: Mark = before;
     begin.run();
     return {
@@ -63,27 +63,11 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
         }),
       usage: (rows) =>
         ask(() => {
-          for (const { hour, provider, model, client, cloud, ...sums } of rows) {
-            const { runs, input_tokens, output_tokens, estimated } = sums;
-            const key = [hour, provider, model, client, cloud ? 1 : 0];
-            addUsage.run(...key, runs, input_tokens, output_tokens, estimated);
-            const { cached_tokens, cache_write_tokens } = sums;
-            if (cached_tokens || cache_write_tokens)
-              addCached.run(...key, cached_tokens ?? 0, cache_write_tokens ?? 0);
-          }
+          for (const row of rows) ofRuns?.put({ ...row, cloud: row.cloud ? 1 : 0 });
         }),
       embeddings: (rows) =>
         ask(() => {
-          for (const { hour, provider, model, client, ...sums } of rows)
-            addEmbeddings.run(
-              hour,
-              provider,
-              model,
-              client,
-              sums.requests,
-              sums.input_tokens,
-              sums.estimated,
-            );
+          for (const row of rows) ofEmbeddings?.put(row);
         }),
       finish: () =>
         ask(() => {

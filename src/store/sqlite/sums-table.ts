@@ -31,21 +31,36 @@ export interface SumsRow {
 export class SumsTable<Row extends SumsRow, Sum> {
   private readonly statements: ReturnType<typeof prepare<Row, Sum>>;
   private readonly besides: readonly (keyof Row)[];
+  private readonly zeros: Readonly<Record<string, number>>;
   /** Days before this one have few rows. */
   private foldedTo = 0;
 
   constructor(db: Database.Database, shape: Shape) {
     this.statements = prepare<Row, Sum>(db, shape);
-    this.besides = (shape.beside?.sums ?? []) as (keyof Row)[];
+    const besides = shape.beside?.sums ?? [];
+    this.besides = besides as (keyof Row)[];
+    this.zeros = Object.fromEntries([...shape.sums, ...besides].map((sum) => [sum, 0]));
   }
 
   /** In the transaction of the caller. */
   add(row: Row): void {
-    const { add, insert, insertBeside } = this.statements;
+    const { add, insert } = this.statements;
     const isKnown = add.run(row).changes > 0;
     const placed = isKnown ? row : this.placed(row);
     if (!isKnown) insert.run(placed);
-    if (this.besides.some((sum) => row[sum] !== 0)) insertBeside?.run(placed);
+    this.addBeside(placed);
+  }
+
+  /** The same of a row that was placed before. It may lack sums. */
+  put(row: object): void {
+    const known = Object.entries(row).filter(([, value]) => value !== null);
+    const whole = { ...this.zeros, ...Object.fromEntries(known) } as unknown as Row;
+    this.statements.insert.run(whole);
+    this.addBeside(whole);
+  }
+
+  private addBeside(row: Row): void {
+    if (this.besides.some((sum) => row[sum] !== 0)) this.statements.insertBeside?.run(row);
   }
 
   private placed(row: Row): Row {
@@ -67,7 +82,7 @@ export class SumsTable<Row extends SumsRow, Sum> {
 
   /** Folds the hours of one old day, in the transaction of the caller. False: none is left. */
   fold(now_hour: number): boolean {
-    const { unfolded, ofDay, drop, insert, dropBeside, insertBeside } = this.statements;
+    const { unfolded, ofDay, drop, dropBeside } = this.statements;
     const before = now_hour - HOURS_KEPT - 24;
     const day = unfolded.get(this.foldedTo, before);
     if (day === undefined) {
@@ -78,10 +93,7 @@ export class SumsTable<Row extends SumsRow, Sum> {
     const rows = ofDay.all(hour, hour + 24);
     drop.run(hour, hour + 24);
     dropBeside?.run(hour, hour + 24);
-    for (const row of rows) {
-      insert.run({ ...row, hour });
-      if (this.besides.some((sum) => row[sum] !== 0)) insertBeside?.run({ ...row, hour });
-    }
+    for (const row of rows) this.put({ ...row, hour });
     this.foldedTo = hour;
     return true;
   }

@@ -1,6 +1,6 @@
 import type { RunRow } from '../port.ts';
 import type { EventRow } from '../row.ts';
-import type { EmbeddingUsage } from '../usage.ts';
+import type { EmbeddingUsage, LATER } from '../usage.ts';
 
 /**
  * The ports of a log that moves as a whole: from one store, through a file, into another one.
@@ -29,8 +29,11 @@ export interface LogHead {
   writers: number;
 }
 
+/** Null and absent: 0. Older versions ignore them. */
+type Beside = { [N in (typeof LATER)[number]]?: number | null };
+
 /** What the runs of one hour used at one model, for one client. Removed runs stay counted. */
-export interface UsageRow {
+export interface UsageRow extends Beside {
   hour: number;
   provider: string;
   model: string;
@@ -40,9 +43,6 @@ export interface UsageRow {
   input_tokens: number;
   output_tokens: number;
   estimated: number;
-  /** Absent: none. Older versions ignore them. */
-  cached_tokens?: number | null;
-  cache_write_tokens?: number | null;
 }
 
 /**

@@ -6,6 +6,8 @@ import {
 } from '../../../src/store/usage.ts';
 import {
   HOUR_MAX,
+  type Priced,
+  pricedTokens,
   type UsageQuery,
   type UsageSum,
   type UsageSums,
@@ -38,6 +40,7 @@ export function sumUsage(
       estimated: 0,
       cached_tokens: 0,
       cache_write_tokens: 0,
+      ...pricedTokens(usage, null),
     };
     sum.runs += 1;
     sum.input_tokens += usage.input_tokens;
@@ -45,7 +48,9 @@ export function sumUsage(
     sum.cached_tokens += usage.cached_tokens;
     sum.cache_write_tokens += usage.cache_write_tokens;
     sum.estimated += usage.estimated ? 1 : 0;
-    sums.set(name, sum);
+    const priced = Object.entries(pricedTokens(usage, usage.cost));
+    const added = priced.map(([of, count]) => [of, count + sum[of as keyof Priced]]);
+    sums.set(name, { ...sum, ...Object.fromEntries(added) });
   }
   const sorted = [...sums.values()].sort(
     (a, b) =>
@@ -67,7 +72,7 @@ function sumEmbeddings(all: readonly EmbeddingUsage[], query: UsageQuery): Usage
     const { hour, provider, model, client, requests, input_tokens, estimated } = usage;
     const value = key === 'day' ? Math.floor(hour / 24) : key === 'client' ? client : null;
     const name = JSON.stringify([value, provider, model]);
-    const before = sums.get(name) ?? { requests: 0, input_tokens: 0, estimated: 0 };
+    const before = sums.get(name) ?? NOTHING;
     sums.set(name, {
       key: value,
       provider,
@@ -75,10 +80,14 @@ function sumEmbeddings(all: readonly EmbeddingUsage[], query: UsageQuery): Usage
       requests: before.requests + requests,
       input_tokens: before.input_tokens + input_tokens,
       estimated: before.estimated + estimated,
+      cost: before.cost + usage.cost,
+      priced_input_tokens: before.priced_input_tokens + usage.priced_input_tokens,
     });
   }
   return [...sums.values()].sort(byKey).map(embeddingSum);
 }
+
+const NOTHING = { requests: 0, input_tokens: 0, estimated: 0, cost: 0, priced_input_tokens: 0 };
 
 function byKey(a: EmbeddingSum, b: EmbeddingSum): number {
   const [one, other] = [a, b].map(({ key, provider, model }) => `${key} ${provider} ${model}`);

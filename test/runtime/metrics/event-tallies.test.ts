@@ -16,7 +16,8 @@ test('what one run adds up to: its tokens, its waits, and its speed after the fi
     output('b', 2),
     { type: 'finish', finish_reason: 'stop', usage: { input_tokens: 7, output_tokens: 11 } },
   ]);
-  const { runtime, kernel, clock } = await bootRuntime({ local });
+  const settings = { prices: { 'local/*': { input: 3, output: 5 } } };
+  const { runtime, kernel, clock } = await bootRuntime({ local, settings });
   const tallies = new EventTallies(kernel);
   const { id } = await runtime.runs.start({ prompt: 'hi', model: 'local/m' }, 'test');
   await waitFor('it is asked', () => local.open === 1);
@@ -34,6 +35,7 @@ test('what one run adds up to: its tokens, its waits, and its speed after the fi
   const local_m = { provider: 'local', model: 'm' };
   assert.is(figure('svc_output_tokens_total', local_m), 11);
   assert.is(figure('svc_input_tokens_total', local_m), 7);
+  assert.is(figure('svc_run_cost_total', local_m), (7 * 3 + 11 * 5) / 1e6);
   assert.is(figure('svc_runs_accepted_total', { provider: 'local' }), 1);
   assert.is(figure('svc_runs_ended_total', { outcome: 'completed', provider: 'local' }), 1);
   assert.is(figure('svc_run_queue_wait_seconds_sum'), 0);

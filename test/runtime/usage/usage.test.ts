@@ -1,9 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { costOf } from '../../../machines/price.ts';
 import type { Settings } from '../../../src/config/settings.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
-import { costOf } from '../../../src/runtime/usage/price.ts';
+import { costOfSum, priceOf } from '../../../src/runtime/usage/price.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { HOUR_MS, OTHER_MODELS } from '../../../src/store/usage-sums.ts';
 import { type ManualClock, manualClock } from '../../helpers/manual-clock.ts';
@@ -27,16 +28,21 @@ async function boot(
     store?: EventStore;
     boot_id?: string;
     far?: ScriptedProvider;
+    other?: ScriptedProvider;
     clock?: ManualClock;
   } = {},
 ) {
-  const { far = says('far'), ...rest } = options;
+  const { far = says('far'), other = says('other'), ...rest } = options;
   const near = says('near');
   const booted = await bootRuntime({
     ...rest,
     settings,
     local: says('local'),
-    remote: { far: { port: far, kind: 'cloud' }, near: { port: near, kind: 'local' } },
+    remote: {
+      far: { port: far, kind: 'cloud' },
+      other: { port: other, kind: 'cloud' },
+      near: { port: near, kind: 'local' },
+    },
     limits: { target_attempts: 1 },
   });
   const { runtime, kernel } = booted;
@@ -92,6 +98,89 @@ test('runs are summed by model, provider, client and day, with their cost', asyn
   assert.equal([total.runs, total.output_tokens, total.without_price], [4, 2000, []]);
 });
 
+test('a change of the prices changes no past figure, neither at once nor after a restart', async () => {
+  const { ask, runtime, config, store } = await boot({ prices: PRICES });
+  await ask('far/m');
+  const figures = async (of = runtime) => {
+    const { total, budget } = await of.usage({});
+    return [total.cost, total.cost_at_present_prices, budget.spent, total.without_price];
+  };
+  const kept = [0.004, 0, 0.004, []];
+  assert.equal(await figures(), kept);
+  config.prices = { 'far/*': { input: 20, output: 40 } };
+  assert.equal(await figures(), kept);
+  await ask('far/m');
+  assert.equal(await figures(), [0.044, 0, 0.044, []]);
+  const again = await boot({}, { store, boot_id: 'boot_2' });
+  assert.equal(await figures(again.runtime), [0.044, 0, 0.044, []]);
+});
+
+test('a run that had no price has the present one, which the report says', async () => {
+  const { ask, runtime, config } = await boot();
+  await ask('far/m');
+  config.prices = PRICES;
+  await ask('far/m');
+  config.prices = { 'far/*': { input: 20, output: 40 } };
+  const { groups, total, budget } = await runtime.usage({});
+  // 0.04 by the present prices, and 0.004 that the second run has kept.
+  assert.equal([total.cost, total.cost_at_present_prices, budget.spent], [0.044, 0.04, 0.044]);
+  assert.equal([groups[0]?.cost, groups[0]?.cost_at_present_prices], [0.044, 0.04]);
+  config.prices = {};
+  const without = (await runtime.usage({})).total;
+  assert.equal([without.cost, without.without_price], [0.004, ['far/m']]);
+});
+
+test('a run in progress keeps the price of its acceptance, and the next target has its own', async () => {
+  const free = gate();
+  const far = new ScriptedProvider('far', [new SvcError('provider_failed')]);
+  const other = new ScriptedProvider('other', [() => free.opened, output('x'), used(1000, 500)]);
+  const { start, runtime, kernel, config } = await boot(
+    { prices: { ...PRICES, 'other/*': { input: 200, output: 400 } }, budget_per_day: 100 },
+    { far, other },
+  );
+  const id = await start(['far/dear', 'other/m'], { max_tokens: 1000 });
+  await waitFor('it is asked', () => other.open === 1);
+  config.prices = {};
+  const { spent } = (await runtime.usage({})).budget;
+  // What is reserved for its answer, and a prompt of a few tokens.
+  assert.ok(spent > 0.4 && spent < 0.41, `${spent}`);
+  free.open();
+  await waitFor('it has ended', () => !kernel.instances.has(id));
+  const { total, budget } = await runtime.usage({});
+  assert.equal([total.cost, total.without_price, budget.spent], [0.4, [], 0.4]);
+});
+
+test('a run of a cloud is priced apart from those that an older version counted', () => {
+  const sum = {
+    key: null,
+    provider: 'far',
+    model: 'm',
+    cloud: true,
+    runs: 3,
+    embeddings: 0,
+    input_tokens: 30,
+    output_tokens: 9,
+    cached_tokens: 8,
+    cache_write_tokens: 2,
+    estimated: 0,
+    estimated_embeddings: 0,
+    cost: 77,
+    priced_input_tokens: 20,
+    priced_output_tokens: 6,
+    priced_cached_tokens: 5,
+    priced_cache_write_tokens: 2,
+  };
+  const prices = { 'far/m': { input: 2, output: 4, cached_input: 1, cache_write: 9 } };
+  // 7 of input, 3 of the cache, 3 of output.
+  assert.equal(costOfSum(sum, prices), { kept: 77, present: 14_000 + 3000 + 12_000 });
+  assert.equal(costOfSum(sum, {}), { kept: 77, present: null });
+  const orders = { ...sum, embeddings: 1, input_tokens: 0, output_tokens: 0, cost: 0 };
+  const none = { priced_input_tokens: 0, priced_output_tokens: 0, priced_cached_tokens: 8 };
+  const images = { ...orders, ...none, priced_cache_write_tokens: 2 };
+  assert.equal(costOfSum(images, {}), { kept: 0, present: null }, 'images have no tokens');
+  assert.equal(costOfSum({ ...images, embeddings: 0 }, {}), { kept: 0, present: 0 });
+});
+
 test('a model at a cloud without a price is named, and counts no cost', async () => {
   const { ask, runtime } = await boot();
   await ask('far/m');
@@ -143,9 +232,8 @@ test('input of a cache has its price in the report and in the budget', async () 
 });
 
 test('without rates of its cache, its input costs as any other', () => {
-  const tokens = { input_tokens: 100, output_tokens: 0, cached_tokens: 60, cache_write_tokens: 40 };
-  const prices = { 'far/*': { input: 2, output: 4 } };
-  assert.is(costOf({ provider: 'far', model: 'm' }, tokens, prices), 200 / 1e6);
+  const tokens = { input_tokens: 100, output_tokens: 3, cached_tokens: 60, cache_write_tokens: 40 };
+  assert.is(costOf({ input: 2, output: 4 }, tokens), 212_000);
 });
 
 test('models that are counted together have the dearest price of their provider', () => {
@@ -155,11 +243,8 @@ test('models that are counted together have the dearest price of their provider'
     'other/m': { input: 99, output: 99 },
   };
   const others = { provider: 'far', model: OTHER_MODELS };
-  assert.is(costOf(others, { input_tokens: 1e6, output_tokens: 1e6 }, prices), 12);
-  assert.is(
-    costOf({ ...others, provider: 'far2' }, { input_tokens: 1, output_tokens: 1 }, prices),
-    null,
-  );
+  assert.equal(priceOf(others, prices), { input: 8, output: 4, cached_input: 8, cache_write: 8 });
+  assert.is(priceOf({ ...others, provider: 'far2' }, prices), null);
 });
 
 test('runs that are removed stay counted, and since names whole hours', async () => {

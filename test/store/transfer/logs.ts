@@ -36,7 +36,8 @@ export async function makeLog({ redact = false } = {}): Promise<MadeLog> {
   kernel.close();
   await store.removeRun(ids.failed);
   const seq = (await store.readAll(1, 10_000)).at(-1)?.seq ?? 0;
-  const sent = { provider: 'cloud', model: 'e', client: 'c', estimated_tokens: 7 };
+  const price = { input: 2, output: 0 };
+  const sent = { provider: 'cloud', model: 'e', client: 'c', estimated_tokens: 7, price };
   const embedding = { type: 'provider.embedding_sent', data: sent };
   await store.append({ events: [event(seq + 1, 'provider:cloud:b', 1, embedding)], runs: [] });
   await store.close();

@@ -104,6 +104,11 @@ test(
       const { runs, usage } = first;
       assert.ok(runs.length > 3 && usage.sums.some(({ embeddings }) => embeddings === 1));
       assert.is(usage.sums.find(({ key }) => key === 'somebody')?.runs, 6, 'with the removed run');
+      for (const { cost, input_tokens, output_tokens, embeddings } of usage.sums) {
+        const price = embeddings === 1 ? 2000 : 3000;
+        assert.is(cost, price * input_tokens + 5000 * output_tokens);
+        assert.ok(cost > 0);
+      }
       assert.is(afterHeader(await textOf(sourceOf(to))), afterHeader(text));
     } finally {
       redacted.remove();
