@@ -3,8 +3,10 @@ import { refuseOpenBind } from './config/address.ts';
 import { readCertificate } from './config/certificate.ts';
 import { loadConfig } from './config/config.ts';
 import type { Settings } from './config/settings.ts';
+import { isPostgres } from './config/store/address.ts';
 import { Boot, toFailure } from './daemon/boot.ts';
 import { exit, notifyParent } from './daemon/exit.ts';
+import { refuseUnusable } from './daemon/home-files.ts';
 import { hasCode, SvcError } from './errors.ts';
 import { tryLock } from './home/file-lock.ts';
 import { prepareHome, readSecret } from './home/home.ts';
@@ -54,12 +56,14 @@ async function bootDaemon(
   const config = reload();
   refuseOpenBind(config);
   readCertificate(config);
+  const problems = await refuseUnusable(paths, isPostgres(config.store));
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
   if (!rejoins) await ownHome(paths, config.limits.start_ms);
   const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';
   const version = programVersion();
-  return new Boot({ paths, config, reload, version, secrets, stdout, rejoins }).run();
+  const warnings = problems.map(({ message, hint }) => `${message} ${hint}`);
+  return new Boot({ paths, config, reload, version, secrets, warnings, stdout, rejoins }).run();
 }
 
 const EXIT_AFTER_MS = 2000;
@@ -115,7 +119,7 @@ const AGAIN_MAX_MS = 10_000;
  */
 export async function ownHome(paths: Paths, wait_ms: number): Promise<void> {
   for (const deadline = Date.now() + wait_ms; ; ) {
-    held ??= await lock(paths.lock);
+    held ??= await tryLock(paths.lock);
     const isHeld = held !== null;
     const original = isHeld ? null : originalOf(paths.runtime);
     if (original !== null)
@@ -143,19 +147,6 @@ let held: (() => void) | null = null;
 /** Between two looks at the owner. */
 const LOOK_MS = 25;
 const ANSWER_MS = 3_000;
-
-async function lock(file: string): Promise<(() => void) | null> {
-  try {
-    return await tryLock(file);
-  } catch (cause) {
-    if (cause instanceof SvcError) throw cause;
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new SvcError('home_unusable', `The lock ${file} cannot be taken (${code}).`, {
-      cause,
-      hint: 'Correct the owner and mode of the file and of its folder, and look at its disk.',
-    });
-  }
-}
 
 /** The other process that the runtime file names, if it is one of `kinds`. */
 function ownerIn({ runtime }: Paths, kinds: readonly Owner[]): RuntimeFile | null {

@@ -312,6 +312,7 @@ const layers: Record<string, Layer> = {
   'src/cli/doctor': {
     may: [
       'src/cli',
+      'src/daemon/home-files.ts',
       'src/store',
       'src/fleet/postgres',
       'machines',

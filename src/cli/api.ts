@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import { anySignal } from '../async/signals.ts';
+import { whyUnusable } from '../causes.ts';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
 import { plain } from '../logs/plain.ts';
@@ -11,7 +12,6 @@ import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';
 import { readStdin } from './parse/read-stdin.ts';
-import { whyUnreadable } from './parse/unreadable.ts';
 import { isTerminal } from './print/output.ts';
 import { openStdout } from './print/stdout-stream.ts';
 
@@ -176,7 +176,7 @@ async function readBody(data: string): Promise<Buffer> {
   if (!data.startsWith('@')) return Buffer.from(data);
   const file = data.slice(1);
   return readFile(file).catch((cause: NodeJS.ErrnoException) => {
-    throw new SvcError('usage', `The file ${file} cannot be used: ${whyUnreadable(cause)}.`, {
+    throw new SvcError('usage', `The file ${file} cannot be used: ${whyUnusable(cause)}.`, {
       cause,
     });
   });

@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
+import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { CERTIFICATE_BYTES_MAX } from '../limits.ts';
 import type { Settings } from './settings.ts';
@@ -58,7 +59,7 @@ function read(file: string, param: string): Buffer {
     return readFileSync(file);
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
-    fail(param, `${file} cannot be read (${(cause as NodeJS.ErrnoException).code}).`, cause);
+    fail(param, `${file} cannot be read: ${whyUnusable(cause)}.`, cause);
   }
 }
 

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { targetOf, writeAtomic } from '../home/atomic-write.ts';
 import { CONFIG_BYTES_MAX } from '../limits.ts';
@@ -28,8 +29,8 @@ export async function editOwnFile<T extends object | null>(
     });
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
-    throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause: error });
+    const why = whyUnusable(error);
+    throw new SvcError('home_unusable', `${file} cannot be written: ${why}.`, { cause: error });
   }
 }
 

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Node, ParseError } from 'jsonc-parser';
+import { whyUnusable } from '../causes.ts';
 import { type ErrorCode, SvcError } from '../errors.ts';
 import { CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX } from '../limits.ts';
 
@@ -105,7 +106,7 @@ function readBytes(file: string): Buffer | null {
     if (error instanceof SvcError) throw error;
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return null;
-    throw new SvcError('config_invalid', `${file} cannot be read (${code}).`, {
+    throw new SvcError('config_invalid', `${file} cannot be read: ${whyUnusable(error)}.`, {
       cause: error,
       hint: code === 'ENOTDIR' ? FOLDER : READ,
     });

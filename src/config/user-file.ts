@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { whyUnusable } from '../causes.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import { targetOf, writeAtomic } from '../home/atomic-write.ts';
 import { refuseOpenBind } from './address.ts';
@@ -123,6 +124,6 @@ function check(draft: string, file: string): void {
 }
 
 function unusable(file: string, cause: unknown): SvcError {
-  const { code } = cause as NodeJS.ErrnoException;
-  return new SvcError('home_unusable', `${file} cannot be read and written (${code}).`, { cause });
+  const why = whyUnusable(cause);
+  return new SvcError('home_unusable', `${file} cannot be read and written: ${why}.`, { cause });
 }

@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { isIn } from '../../machines/step.ts';
+import { whyUnusable } from '../causes.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import { endsAtHangup } from '../home/terminal.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -168,10 +169,10 @@ export function toFailure(thrown: unknown): SvcError {
 
 /** A failed system call on a file: Node names the call, the file and the cause. */
 function asFileFailure(thrown: unknown): unknown {
-  const { syscall, path, code } = thrown as NodeJS.ErrnoException;
+  const { syscall, path } = thrown as NodeJS.ErrnoException;
   if (thrown instanceof SvcError || typeof syscall !== 'string' || typeof path !== 'string')
     return thrown;
-  return new SvcError('home_unusable', `${path} cannot be used: ${syscall} failed (${code}).`, {
+  return new SvcError('home_unusable', `${path} cannot be used: ${whyUnusable(thrown)}.`, {
     cause: thrown,
     hint: 'Correct its owner and mode, and look at its disk; or choose another home with SVC_HOME.',
   });

@@ -34,6 +34,8 @@ export interface PartsOptions {
   reload(): Config;
   version: string;
   secrets: { token: string; digest: string };
+  /** What was wrong with the home, and did not refuse the start. */
+  warnings: readonly string[];
   stdout: 'none' | 'json' | 'pretty';
   /** The boot before, in this process, lost its lease. */
   rejoins: boolean;
@@ -160,6 +162,7 @@ export function buildParts(options: PartsOptions) {
     runtime,
     live,
     token: secrets.token,
+    warnings: () => [...options.warnings, ...leftOut(work.mcp.list().problem)],
   });
 
   return {
@@ -186,6 +189,11 @@ export function buildParts(options: PartsOptions) {
     ...work,
     ...transports,
   };
+}
+
+/** A damaged mcp.json. */
+function leftOut(problem: string | null): string[] {
+  return problem === null ? [] : [`The tool servers are left out: ${problem} See: svc doctor`];
 }
 
 /** Appends the first event of the boot. It is committed when the store is open. */

@@ -24,6 +24,8 @@ export interface TransportOptions {
   logging: DaemonLog;
   runtime: HomeRuntime;
   live: LiveConfig;
+  /** What else users of the daemon have to know. */
+  warnings: () => string[];
 }
 
 /**
@@ -70,8 +72,8 @@ export function buildTransports(options: TransportOptions) {
     onRefused: (code) => refusals.count(code),
   });
   const listeners = new Listeners({ http, grpc }, config);
-  /** What is wrong with the addresses. */
-  const warning = () => [listeners.warning() ?? [], http.warning() ?? []].flat().join(' ') || null;
+  const warning = () =>
+    [listeners.warning() ?? [], http.warning() ?? [], options.warnings()].flat().join(' ') || null;
   const home = {
     ...signIn.methods,
     config: () => config,

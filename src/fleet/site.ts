@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { whyUnusable } from '../causes.ts';
 import { storePassword } from '../config/store/password.ts';
 import type { Membership, Site, SiteOptions, SiteParts } from '../daemon/site.ts';
 import { hasCode, SvcError } from '../errors.ts';
@@ -178,14 +179,13 @@ interface NodeFile {
 }
 
 /** Null if there is no file. Throws home_unusable. */
-function readNodeFile(path: string): NodeFile | null {
+export function readNodeFile(path: string): NodeFile | null {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return null;
-    throw unusable(path, `it cannot be read (${code})`, cause);
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw unusable(path, `it cannot be read: ${whyUnusable(cause)}`, cause);
   }
   const file = parseNodeFile(text);
   if (file === null) throw unusable(path, 'it was not written by svc');
@@ -197,8 +197,7 @@ async function writeNodeFile(path: string, file: NodeFile): Promise<void> {
   try {
     await writeAtomic(path, `${JSON.stringify(file, null, 2)}\n`, { sync: true });
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw unusable(path, `it cannot be written (${code})`, cause);
+    throw unusable(path, `it cannot be written: ${whyUnusable(cause)}`, cause);
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, closeSync, openSync, rmSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, closeSync, constants, openSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { platform } from './platform.ts';
 
@@ -9,8 +10,8 @@ export type Begin = (file: string) => Promise<() => void>;
 
 /**
  * Takes the lock `file` for this process, alone among all processes. Returns the function that
- * releases it; null while another one holds it. Throws home_unusable where the file system has no
- * locks.
+ * releases it; null while another one holds it. Throws home_unusable for a file that cannot be
+ * locked, and where the file system has no locks.
  *
  * The lock is SQLite's, on an empty database. The operating system releases it when its process
  * dies. A pid file would need a takeover, which is a race. The file stays: removing it would let
@@ -27,7 +28,7 @@ export async function tryLock(
     withLocks.add(folder);
     return release;
   } catch (error) {
-    if (!isRefused(error)) throw error;
+    if (!isRefused(error)) throw unlockable(file, error);
     if (!withLocks.has(folder)) await tryFolder(folder, begin);
     return null;
   }
@@ -44,13 +45,40 @@ async function tryFolder(folder: string, begin: Begin): Promise<void> {
     (await begin(fresh))();
     withLocks.add(folder);
   } catch (cause) {
-    if (!isRefused(cause)) throw cause;
+    if (!isRefused(cause)) throw unlockable(fresh, cause);
     throw new SvcError('home_unusable', `The file system of ${folder} has no file locks.`, {
       cause,
       hint: 'Set SVC_HOME to a folder on a local disk, or mount the share with locks.',
     });
   } finally {
     rmSync(fresh, { force: true });
+  }
+}
+
+function unlockable(file: string, cause: unknown): SvcError {
+  const isOther = (cause as { code?: string }).code === 'SQLITE_NOTADB';
+  return new SvcError(
+    'home_unusable',
+    `The lock ${file} cannot be taken: ${whyNot(file, cause)}.`,
+    {
+      cause,
+      hint: isOther
+        ? 'Move it away; svc makes a new one when it starts.'
+        : 'Correct the owner and mode of the file and of its folder, and look at its disk.',
+    },
+  );
+}
+
+/** SQLite does not say why a file cannot be opened. */
+function whyNot(file: string, cause: unknown): string {
+  try {
+    if (statSync(file).isDirectory()) return 'it is a folder';
+    accessSync(file, constants.R_OK | constants.W_OK);
+    return (cause as { code?: string }).code === 'SQLITE_NOTADB'
+      ? 'it is not a lock of svc'
+      : whyUnusable(cause);
+  } catch (error) {
+    return whyUnusable(error);
   }
 }
 

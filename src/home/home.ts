@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
 import type { Paths } from './paths.ts';
@@ -26,7 +27,7 @@ export async function prepareHome(paths: Paths, own_home: boolean): Promise<void
       (error: NodeJS.ErrnoException) => {
         throw new SvcError(
           'home_unusable',
-          `The folder ${folder} cannot be made (${error.code}).`,
+          `The folder ${folder} cannot be made: ${whyUnusable(error)}.`,
           { cause: error },
         );
       },
@@ -56,17 +57,27 @@ async function refuseShared(folder: string): Promise<void> {
  * Two first starts get the same one.
  */
 export async function readSecret(file: string): Promise<string> {
-  const found = await readFile(file, 'utf8').catch(() => null);
+  const found = await readIfThere(file);
   if (isSecret(found)) {
     await tighten(file);
     return found.trim();
   }
   await writeSecret(file, found === null);
-  const secret = await readFile(file, 'utf8').catch(() => null);
+  const secret = await readIfThere(file);
   if (isSecret(secret)) return secret.trim();
-  throw new SvcError('home_unusable', `The file ${file} holds no secret.`, {
-    hint: `Delete it; the next start makes a new one.`,
-  });
+  throw new SvcError('home_unusable', `The file ${file} changes while svc starts.`);
+}
+
+/** Null: there is none. Throws home_unusable. */
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new SvcError('home_unusable', `The file ${file} cannot be read: ${whyUnusable(cause)}.`, {
+      cause,
+    });
+  }
 }
 
 /** Replaces a secret with a new one, and returns it. */
@@ -82,7 +93,7 @@ async function writeSecret(file: string, keep: boolean): Promise<string> {
   } catch (cause) {
     throw new SvcError(
       'home_unusable',
-      `The file ${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
+      `The file ${file} cannot be written: ${whyUnusable(cause)}.`,
       { cause },
     );
   }
@@ -100,7 +111,8 @@ export async function tighten(file: string): Promise<void> {
   if ((mode & platform.others) !== 0) await chmod(file, 0o600).catch(() => {});
 }
 
-function isSecret(text: string | null): text is string {
+/** Whether the text of a file is a secret. One that is cut is none. */
+export function isSecret(text: string | null): text is string {
   return text !== null && SECRET.test(text.trim());
 }
 

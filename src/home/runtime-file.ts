@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
 import { platform } from './platform.ts';
@@ -48,7 +49,7 @@ export function readRuntimeFile(path: string): RuntimeFileState {
     const { code } = error as NodeJS.ErrnoException;
     return code === 'ENOENT' || code === 'ENOTDIR'
       ? { kind: 'missing' }
-      : { kind: 'corrupt', reason: `it cannot be read (${code})`, unread: error };
+      : { kind: 'corrupt', reason: `it cannot be read, ${whyUnusable(error)}`, unread: error };
   }
   let found: RuntimeFileState;
   try {
@@ -104,7 +105,7 @@ export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise
   } catch (cause) {
     throw new SvcError(
       'home_unusable',
-      `The runtime file ${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
+      `The runtime file ${path} cannot be written: ${whyUnusable(cause)}.`,
       { cause },
     );
   }
@@ -134,10 +135,9 @@ export async function removeRuntimeFile(path: string, boot_id: string): Promise<
 }
 
 function leftBehind(path: string, what: 'read' | 'removed', cause: unknown): SvcError {
-  const { code } = cause as NodeJS.ErrnoException;
   return new SvcError(
     'home_unusable',
-    `svc has stopped, but its runtime file ${path} cannot be ${what} (${code}).`,
+    `svc has stopped, but its runtime file ${path} cannot be ${what}: ${whyUnusable(cause)}.`,
     { cause, hint: 'Correct the owner and mode of its folder, then delete the file.' },
   );
 }

@@ -307,8 +307,7 @@ export class McpServers implements ManagedToolServers {
   /** The file as it is now. One that cannot be read changes nothing. */
   private read(): McpFile {
     const { file, log } = this.options;
-    const stat = statSync(file, { throwIfNoEntry: false });
-    const stamp = stat === undefined ? 'none' : `${stat.ino} ${stat.size} ${stat.mtimeMs}`;
+    const stamp = stampOf(file);
     if (stamp === this.stamp) return this.file;
     this.stamp = stamp;
     try {
@@ -364,6 +363,16 @@ export function unknownTool(server: string, tool: string): SvcError {
 const CHANGED =
   'The call was not carried out: the tool, its server, or its policy has changed since the call ' +
   'was made. Call it again if it still fits.';
+
+/** Changes with the file. */
+function stampOf(file: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(file);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
+}
 
 const BLANK: McpServerRecord = {
   name: '',

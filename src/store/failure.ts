@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 
 /** Converts an error of the database or the file system. The original stays in `cause`. */
@@ -19,10 +20,8 @@ export function asStoreError(thrown: unknown, database: string): SvcError {
 
 /** A file system error names the file, the operation and the cause. */
 function ofFile(thrown: unknown): string | undefined {
-  const { path, syscall } = thrown as { path?: unknown; syscall?: unknown };
-  if (typeof path !== 'string') return undefined;
-  const failed = typeof syscall === 'string' ? `${syscall} failed with ` : '';
-  return `${path} cannot be used: ${failed}${codeOf(thrown)}.`;
+  const { path } = thrown as { path?: unknown };
+  return typeof path === 'string' ? `${path} cannot be used: ${whyUnusable(thrown)}.` : undefined;
 }
 
 /**
@@ -36,7 +35,7 @@ export function unusable(path: string, cause: unknown): SvcError {
       cause,
       hint: AWAY,
     });
-  return new SvcError('home_unusable', `${path} cannot be used (${code}).`, {
+  return new SvcError('home_unusable', `${path} cannot be used: ${whyUnusable(cause)}.`, {
     cause,
     ...(FILE.includes(code) ? { hint: AWAY } : {}),
   });

@@ -124,7 +124,7 @@ test('a file that cannot be read is left, and the daemon says so', async ({ path
   mkdirSync(path, { recursive: true });
   const error = await removeRuntimeFile(path, runtimeFile.boot_id).catch((thrown) => thrown);
   assert.is(error.code, 'home_unusable');
-  assert.match(error.message, /its runtime file .* cannot be read \(EISDIR\)/);
+  assert.match(error.message, /its runtime file .* cannot be read: it is a folder \(EISDIR\)/);
   assert.ok(existsSync(path));
 });
 

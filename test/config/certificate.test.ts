@@ -70,8 +70,16 @@ test('a pair that cannot be served is refused, with the reason', ({ folder }) =>
   const large = write('large.pem', '');
   truncateSync(large, 2 ** 21);
   const cases: [CertificateFiles, string, RegExp][] = [
-    [{ ...good, tls_cert: join(folder, 'none') }, 'tls_cert', /none cannot be read \(ENOENT\)/],
-    [{ ...good, tls_key: join(folder, 'none') }, 'tls_key', /none cannot be read \(ENOENT\)/],
+    [
+      { ...good, tls_cert: join(folder, 'none') },
+      'tls_cert',
+      /none cannot be read: there is no such file \(ENOENT\)/,
+    ],
+    [
+      { ...good, tls_key: join(folder, 'none') },
+      'tls_key',
+      /none cannot be read: there is no such file \(ENOENT\)/,
+    ],
     [{ ...good, tls_cert: other }, 'tls_cert', /is not a file/],
     [{ ...good, tls_cert: large }, 'tls_cert', /more than 1048576 bytes/],
     [{ ...good, tls_cert: write('text', 'hello') }, 'tls_cert', /no certificate in PEM form/],

@@ -364,7 +364,8 @@ test('a folder in place of the file is refused', () => {
   symlinkSync(file, file);
   assert.throws(
     () => loadConfig(file, { env: {} }),
-    (error: SvcError) => error.message === `${file} cannot be read (ELOOP).`,
+    (error: SvcError) =>
+      error.message === `${file} cannot be read: it is a link that leads to itself (ELOOP).`,
   );
 });
 

@@ -175,7 +175,7 @@ test('a folder that cannot be made is named', async () => {
   await assertRefused(
     saveProvider(join(home, 'taken', 'config.json'), 'ollama', ollama),
     'home_unusable',
-    /cannot be written \((ENOTDIR|EEXIST)\)/,
+    /cannot be written: .* \((ENOTDIR|EEXIST)\)/,
   );
 });
 

@@ -129,7 +129,7 @@ test('a home whose lock cannot be taken is unusable, and the reason is named', a
   mkdirSync(paths.lock, { recursive: true });
   const error = await failureOf(ownHome(paths, 0));
   assert.is(error?.code, 'home_unusable');
-  assert.match(error?.message ?? '', `The lock ${paths.lock} cannot be taken (`);
+  assert.match(error?.message ?? '', `The lock ${paths.lock} cannot be taken: it is a folder.`);
 });
 
 test('a name that is not UTF-8 is refused, since Node reads another one', () => {

@@ -21,7 +21,7 @@ test('a folder in the place of the socket is named, with what to do about it', a
   const { code, stderr } = await home.svc(['serve']);
   assert.is(code, 6);
   assert.match(stderr, `error: ${home.paths.socket} is a folder`);
-  assert.match(stderr, 'hint: Move the folder away');
+  assert.match(stderr, 'hint: Move it away');
 });
 
 for (const [what, fault, file] of [
@@ -68,7 +68,10 @@ faulty(
     const { code, stderr } = await daemon.ended;
     await release();
     assert.is(code, 6, stderr);
-    assert.match(stderr, `its runtime file ${home.paths.runtime} cannot be removed (EACCES)`);
+    assert.match(
+      stderr,
+      `its runtime file ${home.paths.runtime} cannot be removed: permission denied (EACCES)`,
+    );
     assert.ok(existsSync(home.paths.runtime));
     assert.is((await home.svc(['status'])).code, 3);
   },

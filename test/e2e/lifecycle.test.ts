@@ -75,7 +75,10 @@ test('start returns when it is ready, again says so, a second daemon is refused,
 
   const missing = await home.svc(['import', 'no-such-file']);
   assert.is(missing.code, 2, 'the file is looked at before the daemon that has the log');
-  assert.match(missing.stderr, 'error: no-such-file cannot be used: there is no such file.');
+  assert.match(
+    missing.stderr,
+    'error: no-such-file cannot be used: there is no such file (ENOENT).',
+  );
 
   const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
   assert.is(mode(home.paths.data), '700');

@@ -9,6 +9,7 @@ import {
   openSync,
 } from 'node:fs';
 import { dirname, parse, resolve } from 'node:path';
+import { whyUnusable } from '../../causes.ts';
 import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
@@ -131,7 +132,10 @@ function openOutput(file: string): number {
             hint: 'A part of the path is a file, not a folder. Choose another place with SVC_HOME.',
           }
         : {};
-    throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause, ...hint });
+    throw new SvcError('home_unusable', `${file} cannot be written: ${whyUnusable(cause)}.`, {
+      cause,
+      ...hint,
+    });
   }
 }
 

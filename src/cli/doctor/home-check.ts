@@ -1,4 +1,4 @@
-import { access, constants, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
+import { mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { platform } from '../../home/platform.ts';
 import { bytes } from '../print/format.ts';
@@ -9,7 +9,7 @@ const MIB = 1024 * 1024;
 const FREE_LOW = 1024 * MIB;
 const FREE_OUT = 64 * MIB;
 
-/** These folders have prompts and answers: private to their owner, and writable. */
+/** These folders have prompts and answers: private to their owner. */
 export async function checkFolders({ paths }: DoctorContext): Promise<Check[]> {
   const folders = [
     ...new Set([
@@ -47,24 +47,7 @@ async function whyNotMade(folder: string): Promise<Check | null> {
 
 async function checkFolder(folder: string): Promise<Check | null> {
   const info = await stat(folder).catch(() => null);
-  if (info === null) return null;
-  if (!info.isDirectory()) return fail('home', `${folder} is not a folder.`, 'Move it away.');
-  const refusal = await access(folder, constants.W_OK | constants.X_OK).then(
-    () => null,
-    (error: NodeJS.ErrnoException) => error.code,
-  );
-  if (refusal === 'EROFS')
-    return fail(
-      'home',
-      `The folder ${folder} is on a read-only disk.`,
-      'Mount it writable, or choose another home with SVC_HOME.',
-    );
-  if (refusal !== null)
-    return fail(
-      'home',
-      `The folder ${folder} cannot be written.`,
-      `Run: chown -R "$USER" ${folder}`,
-    );
+  if (!info?.isDirectory()) return null;
   if (!platform.isOwn(info.uid))
     return fail(
       'home',

@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
 import type { MediaPart } from '../../../machines/messages.ts';
+import { whyUnusable } from '../../causes.ts';
 import { fileTypeOf, mediaKind } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { whyUnreadable } from '../parse/unreadable.ts';
 import { warn } from '../print/output.ts';
 
 /**
@@ -115,7 +115,7 @@ async function readBounded(path: string, flag: string, bytes_max: number): Promi
       await file.close();
     }
   } catch (cause) {
-    const why = whyUnreadable(cause);
+    const why = whyUnusable(cause);
     throw wrong(flag, `The file ${oneLine(path)} cannot be used: ${why}.`, { cause });
   }
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 
 /** Reads the token of the home from its file, which works without a daemon. */
@@ -9,9 +10,11 @@ export function readToken(file: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT')
-      throw new SvcError('home_unusable', `The token file ${file} cannot be read (${code}).`, {
-        cause: error,
-      });
+      throw new SvcError(
+        'home_unusable',
+        `The token file ${file} cannot be read: ${whyUnusable(error)}.`,
+        { cause: error },
+      );
   }
   throw new SvcError(
     'daemon_not_running',

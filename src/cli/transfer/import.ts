@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
+import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -8,7 +9,6 @@ import { foldRows } from '../../runtime/history/fold-rows.ts';
 import { importLog } from '../../store/transfer/import.ts';
 import { withoutDaemon } from '../config/database.ts';
 import type { Context } from '../context.ts';
-import { whyUnreadable } from '../parse/unreadable.ts';
 import { isTerminal, note, printJson } from '../print/output.ts';
 import { EventProgress } from './progress.ts';
 import { openTarget } from './stores.ts';
@@ -59,7 +59,7 @@ async function* bytesOf(input: Readable, file: string): AsyncIterable<Uint8Array
 }
 
 function unreadable(name: string, cause: unknown): SvcError {
-  return new SvcError('usage', `${name} cannot be used: ${whyUnreadable(cause)}.`, { cause });
+  return new SvcError('usage', `${name} cannot be used: ${whyUnusable(cause)}.`, { cause });
 }
 
 function count(number: number, thing: string): string {

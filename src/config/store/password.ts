@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
@@ -29,7 +30,10 @@ export function readPasswordFile(file: string): string {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
-    return refuse(`cannot be read (${code})`, 'Correct the path, or its owner and mode.', error);
+    return refuse(
+      `cannot be read: ${whyUnusable(error)}`,
+      'Correct the path, or its owner and mode.',
+      error,
+    );
   }
 }

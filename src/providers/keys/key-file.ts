@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { whyUnusable } from '../../causes.ts';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
@@ -9,7 +10,9 @@ import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 export async function readKeyFile(path: string, what: string): Promise<string> {
   const file = await open(path, constants.O_RDONLY | NONBLOCK).catch((error: unknown) => {
     // No descriptors are left: that says nothing about the key.
-    throw asExhausted(error) ?? unauthorised(`${what} cannot be read (${codeOf(error)}).`, error);
+    throw (
+      asExhausted(error) ?? unauthorised(`${what} cannot be read: ${whyUnusable(error)}.`, error)
+    );
   });
   try {
     return await readPrivate(file, what);
@@ -31,7 +34,7 @@ async function readPrivate(file: FileHandle, what: string): Promise<string> {
   if (found.size > KEY_FILE_BYTES_MAX)
     throw unauthorised(`${what} is larger than a key can be (${KEY_FILE_BYTES_MAX} bytes).`);
   const text = await file.readFile('utf8').catch((error: unknown) => {
-    throw unauthorised(`${what} cannot be read (${codeOf(error)}).`, error);
+    throw unauthorised(`${what} cannot be read: ${whyUnusable(error)}.`, error);
   });
   if (text.trim() === '') throw unauthorised(`${what} is empty.`);
   return text.trim();
@@ -41,10 +44,6 @@ async function readPrivate(file: FileHandle, what: string): Promise<string> {
 export function checkKey(key: string, what: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw unauthorised(`${what} has characters that are not valid in a key.`);
-}
-
-function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? 'unknown reason';
 }
 
 export function unauthorised(message: string, cause?: unknown): SvcError {

@@ -2,6 +2,7 @@ import { constants, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
 import { asStoreError, codeOf } from '../failure.ts';
@@ -177,7 +178,11 @@ function readLastBoot(reads: Reads): StoreContents['last_boot'] {
 export function unreadable(error: unknown, database: string): SvcError {
   const code = codeOf(error);
   if (code === 'EACCES' || code === 'EPERM')
-    return new SvcError('home_unusable', `${database} cannot be read (${code}).`, { cause: error });
+    return new SvcError(
+      'home_unusable',
+      `${(error as NodeJS.ErrnoException).path ?? database} cannot be read: ${whyUnusable(error)}.`,
+      { cause: error },
+    );
   if (code === 'ENOSPC')
     return new SvcError(
       'store_failed',

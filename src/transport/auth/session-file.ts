@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 
@@ -26,10 +27,9 @@ export function sessionFile(path: string): SessionFile {
     try {
       await writeAtomic(path, text, { draft: `${path}.tmp` });
     } catch (cause) {
-      const { code } = cause as NodeJS.ErrnoException;
       throw new SvcError(
         'home_unusable',
-        `The list of console sessions ${path} cannot be written (${code}).`,
+        `The list of console sessions ${path} cannot be written: ${whyUnusable(cause)}.`,
         { cause },
       );
     }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 
 /**
@@ -22,7 +23,7 @@ export async function writeSignInPage(folder: string, url: string): Promise<Sign
   } catch (cause) {
     throw new SvcError(
       'home_unusable',
-      `The sign-in page ${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
+      `The sign-in page ${path} cannot be written: ${whyUnusable(cause)}.`,
       { cause, hint: 'Print the address instead: svc console --no-open' },
     );
   }

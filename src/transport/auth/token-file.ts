@@ -1,5 +1,6 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import * as v from 'valibot';
+import { systemCode, whyUnusable } from '../../causes.ts';
 import { SCOPES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
@@ -67,8 +68,8 @@ export function tokenFile(path: string): TokenFile {
 }
 
 function unusable(path: string, what: 'read' | 'written', cause: unknown): SvcError {
-  const { code = 'it is damaged' } = cause as NodeJS.ErrnoException;
-  return new SvcError('home_unusable', `The list of tokens ${path} cannot be ${what} (${code}).`, {
+  const why = systemCode(cause) === null ? 'it is damaged' : whyUnusable(cause);
+  return new SvcError('home_unusable', `The list of tokens ${path} cannot be ${what}: ${why}.`, {
     cause,
     hint:
       'Restore it from a backup. Or delete it, and create the tokens again with: ' +

@@ -1,6 +1,7 @@
 import { chmod, lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { whyUnusable } from '../../causes.ts';
 import { operations } from '../../contract/operations/operations.ts';
 import type { Operation } from '../../contract/operations/row.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
@@ -77,7 +78,7 @@ export class ControlServer {
       if (error instanceof SvcError) throw error;
       throw new SvcError(
         'address_refused',
-        `The local socket ${socket} cannot be created (${(error as NodeJS.ErrnoException).code}).`,
+        `The local socket ${socket} cannot be created: ${whyUnusable(error)}.`,
         {
           cause: error,
           hint:

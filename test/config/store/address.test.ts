@@ -57,7 +57,10 @@ test('a password file is one that only its owner can read', () => {
   assert.is(readPasswordFile(file), 'hunter2');
   chmodSync(file, 0o644);
   assert.throws(() => readPasswordFile(file), /can be used by other users/);
-  assert.throws(() => readPasswordFile(`${file}-none`), /cannot be read \(ENOENT\)/);
+  assert.throws(
+    () => readPasswordFile(`${file}-none`),
+    /cannot be read: there is no such file \(ENOENT\)/,
+  );
 });
 
 test.run();

@@ -74,7 +74,10 @@ test('a file that others can read is refused, with what to do', async () => {
 });
 
 test('what is no key file is named', async () => {
-  assert.match(await refused(`file:${file}`), `${file} cannot be read (ENOENT).`);
+  assert.match(
+    await refused(`file:${file}`),
+    `${file} cannot be read: there is no such file (ENOENT).`,
+  );
   mkdirSync(file, { mode: 0o700 });
   assert.match(await refused(`file:${file}`), 'is not a file');
   rmSync(file, { recursive: true });

@@ -66,7 +66,10 @@ test('a folder that cannot be searched is an error, not a provider without a key
   const loop = join(folder, 'loop');
   symlinkSync(loop, loop);
   const keys = new StoredKeys(loop, NO_KEYCHAIN);
-  assert.match(await refused(keys.read('openai', OWNER)), /cannot be read \(ELOOP\)/);
+  assert.match(
+    await refused(keys.read('openai', OWNER)),
+    /cannot be read: it is a link that leads to itself \(ELOOP\)/,
+  );
 });
 
 test('without a keychain, a private file has the key', async () => {

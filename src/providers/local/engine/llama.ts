@@ -141,7 +141,11 @@ export class TestedBuild {
   /** Call it before the library is imported. */
   async trust(): Promise<void> {
     const text = await readFile(this.file, 'utf8').catch(() => '{}');
-    await rm(this.file, { force: true });
+    const isGone = await rm(this.file, { force: true, recursive: true }).then(
+      () => true,
+      () => false,
+    );
+    if (!isGone) return;
     const note = asRecord(parsed(text));
     if (note.key === this.key) await skipTest(note.gpu);
   }
