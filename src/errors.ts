@@ -1005,3 +1005,9 @@ function numbersIn({
     ...(status === undefined ? {} : { status }),
   };
 }
+
+/** The answer came and counts, so no client pays for another one unasked. */
+export function answerNotJson({ provider }: { provider: string }): SvcError {
+  const message = `${provider} was asked for JSON, and answered with something else.`;
+  return new SvcError('answer_not_json', message, { settled: true });
+}

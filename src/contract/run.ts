@@ -177,8 +177,14 @@ export const usage = object({
   /** Output tokens of the reasoning. */
   reasoning_tokens: v.exactOptional(whole),
 });
-/** `repetition`: it repeated itself, and was ended before its longest length. */
-const REASONS = ['stop', 'length', 'repetition', 'content_filter', 'tool_calls', 'other'] as const;
+/**
+ * `repetition`: it repeated itself, and was ended before its longest length. `not_json`: it was to
+ * be JSON, and is none.
+ */
+const REASONS = [
+  ...(['stop', 'length', 'repetition', 'content_filter'] as const),
+  ...(['tool_calls', 'not_json', 'other'] as const),
+] as const;
 const finish_reason = oneOf(REASONS);
 export type FinishReason = v.InferOutput<typeof finish_reason>;
 

@@ -1,4 +1,4 @@
-import { errors, fromBody, SvcError } from '../../errors.ts';
+import { answerNotJson, errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { WordWrap } from '../../logs/word-wrap.ts';
@@ -259,11 +259,7 @@ function flawOf(
     return new SvcError('answer_cut', `${cutAsAsked(maxTokens)} It is no whole JSON.`, {
       hint: 'Give it more tokens: --max-tokens.',
     });
-  if (isBroken && finish_reason === 'stop')
-    return new SvcError(
-      'answer_not_json',
-      `${provider} was asked for JSON, and answered with something else.`,
-    );
+  if (finish_reason === 'not_json') return answerNotJson(run);
   if (hasText || output !== '') return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
   return new SvcError('answer_empty', silence(run), { hint });

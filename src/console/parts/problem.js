@@ -7,7 +7,7 @@ import { el } from './dom.js';
  */
 
 /** Codes that are no error: what the user did, and what the answer lacks. */
-const MILD = new Set(['length', 'repetition', 'content_filter', 'no_text']);
+const MILD = new Set(['length', 'repetition', 'content_filter', 'not_json', 'no_text']);
 const USUAL = new Set(['run_cancelled']);
 
 /**
@@ -54,6 +54,12 @@ export function problemOf({ error, state, finish_reason, output, output_parts = 
       code: 'content_filter',
       message: 'A filter of the provider cut the answer.',
       hint: 'Ask in other words, or ask another model.',
+    };
+  if (finish_reason === 'not_json')
+    return {
+      code: 'not_json',
+      message: 'The answer was to be JSON, and is none.',
+      hint: 'Ask again, or ask another model.',
     };
   if (output.trim() !== '' || output_parts.some(({ type }) => type !== 'reasoning')) return null;
   return { code: 'no_text', message: 'The model ended without any text.', hint: 'Ask again.' };

@@ -23,6 +23,7 @@ import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort, Resume } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { Asking, Outcome, Patience, Usable } from '../providers/admission.ts';
+import { judgeForm, withoutFence } from './answer-form.ts';
 import type { OutputBudget } from './output-recorder.ts';
 import { OutputRecorder } from './output-recorder.ts';
 import { fairName } from './record.ts';
@@ -121,7 +122,8 @@ export class RunExecutor {
       const { type: _, ...end } = await this.consume(mine);
       ended('answered');
       const answered = (kernel.tail(run_id) as RunSnapshot).context;
-      await kernel.tryAppend(run_id, afterAnswer(answered, end, this.options.limits));
+      const event = afterAnswer(answered, end, this.options.limits);
+      await kernel.tryAppend(run_id, judgeForm(event, answered));
     } catch (thrown) {
       if (mine.isStopped) {
         if (entered) ended(this.stall(run_id) ?? 'abandoned');
@@ -223,10 +225,8 @@ export class RunExecutor {
     let began = false;
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
-      for await (const part of port.stream(
-        { run_id, attempt, client, request, resume },
-        mine.signal,
-      )) {
+      const asked = { run_id, attempt, client, request, resume };
+      for await (const part of withoutFence(port.stream(asked, mine.signal), request)) {
         heard();
         if (part.type === 'finish') {
           finish = part;

@@ -96,7 +96,7 @@ export async function* followAnswer(
         if (piece !== null) pieces.push(piece);
         length += data.text?.length ?? 0;
         const isMove = type === 'run.attempt_failed' && data.next !== undefined;
-        const fails = isTerminalEvent(type) && type !== 'run.completed';
+        const fails = isTerminalEvent(type) && piece?.type !== 'end';
         if (pieces.length > 0 && (isMove || fails || shown.length > 0 || length > BATCH_LENGTH)) {
           yield pieces;
           pieces = [];
@@ -128,7 +128,8 @@ function pieceIn(
     return data.text !== '' || (data.call ?? data.opaque) !== undefined
       ? pieceOf(data, prompt_tokens)
       : null;
-  if (type === 'run.completed') return endOf(data);
+  // No API of others has a reason for it, so it is an error there.
+  if (type === 'run.completed') return data.finish_reason === 'not_json' ? null : endOf(data);
   if (type === 'run.turn_completed') return { type: 'turn' };
   const isAgain = type === 'run.started' && data.resumes !== true && (data.turn ?? 0) === turns;
   return isAgain ? { type: 'restart' } : null;

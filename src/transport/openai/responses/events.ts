@@ -22,7 +22,7 @@ import {
 } from './items.ts';
 import {
   CANCELLED,
-  cutBy,
+  endingOf,
   GOES_ON,
   type ResponseRequest,
   type ResponseState,
@@ -378,15 +378,15 @@ export class ResponseEvents {
   }
 
   private completed(at: number, { finish_reason, usage }: Completion): ResponseEvent[] {
-    const isCut = cutBy(finish_reason) !== null;
-    const status = isCut ? 'incomplete' : 'completed';
+    const { status, error } = endingOf(finish_reason, this.source.request);
+    const shown = status === 'completed' ? status : 'incomplete';
     const events =
       this.source.fields.compaction === true
         ? this.summarised()
-        : [...this.close(status), ...this.closeCalls(status)];
+        : [...this.close(shown), ...this.closeCalls(shown)];
     const own = without(usage, sumOf(this.usages.slice(0, this.used)));
-    const completed_at = isCut ? null : at;
-    this.state = { status, error: null, usage: own, finish_reason, completed_at };
+    const completed_at = status === 'completed' ? at : null;
+    this.state = { status, error, usage: own, finish_reason, completed_at };
     return [...events, ...this.whole(status)];
   }
 

@@ -2,7 +2,7 @@ import type { Failure } from '../../../../machines/events.ts';
 import type { RunRequest, SourceRequest } from '../../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
 import { sumOfUsage } from '../../../../machines/run/turns.ts';
-import { fromBody, type SvcError } from '../../../errors.ts';
+import { answerNotJson, fromBody, type SvcError } from '../../../errors.ts';
 import { idIn, runIdOf } from '../../dialect/ids.ts';
 import type { McpTool } from '../../dialect/mcp-tools.ts';
 import { bodyOf, modelOf, renameParams } from '../parts.ts';
@@ -167,8 +167,17 @@ function errorOf(failure: Failure): Item {
   return { code, message, type: type === 'provider_error' ? 'server_error' : type, param };
 }
 
+/** How a response ends. The API has no reason for an answer of a wrong form: it has failed. */
+export function endingOf(
+  reason: FinishReason,
+  request: Pick<RunRequest, 'provider'>,
+): { status: 'completed' | 'incomplete' | 'failed'; error: Failure | null } {
+  if (reason === 'not_json') return { status: 'failed', error: answerNotJson(request).summary() };
+  return { status: cutBy(reason) === null ? 'completed' : 'incomplete', error: null };
+}
+
 /** Why a response is incomplete. Null: it is complete. */
-export function cutBy(reason: FinishReason | null): string | null {
+function cutBy(reason: FinishReason | null): string | null {
   return REASONS[reason ?? 'other'] ?? null;
 }
 
@@ -178,6 +187,7 @@ const REASONS: Readonly<Record<FinishReason, string | null>> = {
   content_filter: 'content_filter',
   stop: null,
   tool_calls: null,
+  not_json: null,
   other: null,
 };
 

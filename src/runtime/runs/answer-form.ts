@@ -1,0 +1,99 @@
+import type { NewEvent } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
+import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
+import { isRecord, JsonExcess, readForeignJson } from '../../json.ts';
+import { jsonBudgets } from '../../limits.ts';
+import type { OutputPart } from '../../providers/port.ts';
+
+/** The form of an answer that was to be JSON: many servers know no such form, and drop the wish. */
+
+/**
+ * The event for a complete answer. One that was to be JSON and is none has its own reason, unless
+ * the provider says itself why it is not whole. A text that costs too much to read is not judged.
+ */
+export function judgeForm(
+  event: NewEvent<RunEvent>,
+  { request: { response_format }, output }: Pick<RunContext, 'request' | 'output'>,
+): NewEvent<RunEvent> {
+  if (event.type !== 'run.completed' || response_format === undefined || output.trim() === '')
+    return event;
+  const isWhole = event.finish_reason === 'stop' || event.finish_reason === 'other';
+  return !isWhole || isJson(output, response_format.schema)
+    ? event
+    : { ...event, finish_reason: 'not_json' };
+}
+
+/** Without a schema, any object or list. */
+function isJson(text: string, schema: unknown): boolean {
+  try {
+    const value = readForeignJson(text, jsonBudgets.foreign);
+    return schema === null ? isRecord(value) : value !== undefined;
+  } catch (thrown) {
+    if (thrown instanceof JsonExcess) return true;
+    throw thrown;
+  }
+}
+
+/**
+ * The output of a provider. If the answer was to be JSON, the fence of Markdown around it is left
+ * out: the JSON is what was asked for. Tokens of a local model stay as they are.
+ */
+export async function* withoutFence(
+  parts: AsyncIterable<OutputPart>,
+  { response_format }: Pick<RunRequest, 'response_format'>,
+): AsyncGenerator<OutputPart> {
+  const fence = new Fence();
+  for await (const part of parts) {
+    const isText = part.type === 'output' && part.kind === undefined;
+    if (response_format === undefined || (isText && part.token_ids.length > 0)) yield part;
+    else if (isText) {
+      const text = fence.take(part.text);
+      if (text !== '' || part.text === '' || part.logprobs !== undefined) yield { ...part, text };
+    } else {
+      const text = fence.end();
+      if (text !== '') yield { type: 'output', text, token_ids: [] };
+      yield part;
+    }
+  }
+}
+
+/** Leaves the fence out of a text that comes in pieces. What may be a part of it waits. */
+class Fence {
+  private state: 'before' | 'inside' | 'none' = 'before';
+  private waiting = '';
+
+  take(piece: string): string {
+    if (this.state === 'none') return piece;
+    const text = this.waiting + piece;
+    this.waiting = '';
+    if (this.state === 'inside') return this.untilEnd(text);
+    const [opening] = OPENING.exec(text) ?? [];
+    if (opening !== undefined) {
+      this.state = 'inside';
+      return this.untilEnd(text.slice(opening.length));
+    }
+    if (MAY_OPEN.test(text)) {
+      this.waiting = text;
+      return '';
+    }
+    this.state = 'none';
+    return text;
+  }
+
+  /** What waits and is no fence. The next text may have a fence again. */
+  end(): string {
+    const { state, waiting } = this;
+    [this.state, this.waiting] = ['before', ''];
+    return state === 'inside' && waiting.includes('```') ? '' : waiting;
+  }
+
+  private untilEnd(text: string): string {
+    const end = MAY_CLOSE.exec(text)?.index ?? text.length;
+    this.waiting = text.slice(end);
+    return text.slice(0, end);
+  }
+}
+
+const OPENING = /^\s{0,64}```[a-z]{0,16}[\t ]*\r?\n/i;
+const MAY_OPEN = /^\s{0,64}(`{1,3}|```[a-z]{0,16}[\t ]{0,16}\r?)?$/i;
+const MAY_CLOSE = /\s{0,64}`{0,3}\s{0,64}$/;
