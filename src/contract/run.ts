@@ -197,6 +197,11 @@ export const completion = fields('RunRecord', {
     v.exactOptional(large),
     'How long the answer waited for its model to be in memory. Absent: it did not.',
   ],
+  tokens_per_second: [
+    65,
+    v.exactOptional(v.number()),
+    'Speed of the answer, by the times of its engine if it says them. Absent: unknown.',
+  ],
   tool_form: [
     51,
     v.exactOptional(oneOf(['generic'])),
@@ -293,11 +298,6 @@ export const run = named(
         'Each time that the prompt left this machine.',
       ],
       created_at: [19, time],
-      tokens_per_second: [
-        65,
-        v.exactOptional(v.number()),
-        'Speed of the answer after its first token. Absent: unknown, or it came at once.',
-      ],
       started_at: [20, orNull(time)],
       first_output_at: [21, orNull(time)],
       ended_at: [22, orNull(time)],

@@ -12,7 +12,7 @@ import {
   noMedia,
   unreadable,
 } from '../remote/event-answer.ts';
-import { reasonOf, usageAfter } from '../remote/finish.ts';
+import { reasonOf, speedIn, usageAfter } from '../remote/finish.ts';
 import { CallPieces } from './call-pieces.ts';
 
 const UNCOUNTED: Usage = { input_tokens: null, output_tokens: null };
@@ -45,6 +45,7 @@ export class ChatAnswer extends EventAnswer {
     const { choices } = chunk;
     this.counted = usageAfter(this.counted, chunk);
     this.usage = this.counted ?? undefined;
+    this.speed = speedIn(chunk) ?? this.speed;
     if (Array.isArray(choices)) {
       const choice = firstOf(choices);
       if (choice !== undefined) this.takeChoice(choice);

@@ -48,6 +48,8 @@ export abstract class EventAnswer {
   protected reason: string | null = null;
   protected usage: unknown;
   protected stop: string | null = null;
+  /** Tokens a second, as the server measured it. */
+  protected speed: number | null = null;
   private hasEnded = false;
   /** Texts beside the tool of the adapter. They count if it is not called. */
   private beside = '';
@@ -98,11 +100,11 @@ export abstract class EventAnswer {
 
   /** The last part. Throws stream_truncated for a reason of an incomplete answer. */
   finish(): OutputPart {
-    const { reason: raw, context, calls, stop } = this;
+    const { reason: raw, context, calls, stop, speed } = this;
     const reason = this.reasonOf(raw ?? '');
     const isJson = this.isJsonCalled && calls.count === 0 && reason === 'tool_calls';
     return finishPart(
-      { reason: isJson ? 'stop' : reason, raw, usage: this.readUsage() },
+      { reason: isJson ? 'stop' : reason, raw, usage: this.readUsage(), speed },
       { secrets: context.secrets, calls: calls.count, stop },
     );
   }

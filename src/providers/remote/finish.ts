@@ -14,6 +14,8 @@ export interface Finish {
   /** As the server says it. */
   raw: string | null;
   usage: Usage;
+  /** Tokens a second, by its own clock. Null: the server does not say. */
+  speed?: number | null;
 }
 
 export interface Ended {
@@ -29,7 +31,7 @@ export interface Ended {
  * failure, and for tool calls that are missing.
  */
 export function finishPart(
-  { reason, raw, usage }: Finish,
+  { reason, raw, usage, speed = null }: Finish,
   { secrets, calls, stop }: Ended,
 ): OutputPart {
   if (reason === undefined) {
@@ -47,6 +49,7 @@ export function finishPart(
     type: 'finish',
     finish_reason: reason === 'stop' && calls > 0 ? 'tool_calls' : reason,
     usage,
+    ...(speed === null ? {} : { tokens_per_second: speed }),
     ...(stop === null || reason !== 'stop' ? {} : { stop_sequence: stop }),
   };
 }
@@ -134,6 +137,23 @@ export function sdkUsage({ usage: { inputTokens, outputTokens } }: SdkFinish): U
     reasoning: outputTokens.reasoning,
   });
 }
+
+/**
+ * Tokens a second, by the clock of the engine: as llama-server, Groq and Cerebras say it. Null:
+ * this chunk does not say it, or there was one token.
+ */
+export function speedIn(chunk: Record<string, unknown>): number | null {
+  const { predicted_n, predicted_ms } = asRecord(chunk.timings);
+  const usage = asRecord(chunk.usage ?? asRecord(chunk.x_groq).usage);
+  const seconds = usage.completion_time ?? asRecord(chunk.time_info).completion_time;
+  const tokens = whole(predicted_n) ?? whole(usage.completion_tokens) ?? 0;
+  const ms = Number(predicted_ms ?? Number(seconds) * 1000);
+  const speed = (tokens / ms) * 1000;
+  return tokens > 1 && ms > 0 && speed < SPEED_MAX ? speed : null;
+}
+
+/** No engine is faster. */
+const SPEED_MAX = 1e6;
 
 /** The sum of the numbers that are known. Undefined: none is. */
 export function sum(...counts: unknown[]): number | undefined {

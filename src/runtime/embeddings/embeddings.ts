@@ -26,7 +26,7 @@ import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';
 import type { Providers } from '../providers/providers.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
-import { tokensIn } from '../runs/usage-of.ts';
+import { isPossible, tokensIn } from '../runs/usage-of.ts';
 import type { Budget } from '../usage/budget.ts';
 import { pricedAt } from '../usage/price.ts';
 
@@ -257,7 +257,7 @@ export class Embeddings {
 
   /** The estimate stays if the provider does not say the number. */
   private recordCount({ stream, ...sent }: Sent, input_tokens: number | null): void {
-    if (input_tokens === null) return;
+    if (input_tokens === null || !isPossible(input_tokens)) return;
     const counted = { ...sent, type: 'provider.embedding_counted', input_tokens } as const;
     // The answer does not wait. A log that cannot be written fails the daemon, which says why.
     this.options.kernel.tryAppend(stream, counted).catch(() => {});

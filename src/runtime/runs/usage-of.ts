@@ -23,14 +23,26 @@ export function estimatedTokens({
   return tokensIn(length + JSON.stringify(tools).length);
 }
 
-/** A provider that counts nothing may say 0. A prompt has tokens, and so has an output. */
+/**
+ * A provider that counts nothing may say 0. A prompt has tokens, and so has an output. A number
+ * that no model reaches is none: sums of such numbers would not fit their columns.
+ */
 export function believed(usage: Usage, hasOutput: boolean): Usage {
+  const known = Object.entries(usage).filter(([, count]) => isPossible(count));
+  const { input_tokens, output_tokens, ...rest } = Object.fromEntries(known) as Partial<Usage>;
   return {
-    ...usage,
-    input_tokens: usage.input_tokens || null,
-    output_tokens: hasOutput ? usage.output_tokens || null : usage.output_tokens,
+    ...rest,
+    input_tokens: input_tokens || null,
+    output_tokens: (hasOutput ? output_tokens || null : output_tokens) ?? null,
   };
 }
+
+/** Whether one request can have so many tokens. */
+export function isPossible(tokens: number | null): boolean {
+  return tokens !== null && tokens <= TOKENS_MAX;
+}
+
+const TOKENS_MAX = 1e12;
 
 /**
  * What a run used, when it has ended: at the target that it was at then.

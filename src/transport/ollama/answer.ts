@@ -140,7 +140,8 @@ function logprobOf({ token, logprob, top }: TokenLogprob): object {
 /** What the last object has. Durations are in nanoseconds, and the unknown is left out. */
 function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
   const { created_at, started_at, first_output_at, ended_at, load_ms = 0 } = run;
-  const isTimed = run.tokens_per_second !== undefined;
+  const { tokens_per_second: speed } = run;
+  const seconds = speed ? (usage.output_tokens ?? 0) / speed : null;
   const load = load_ms * NANOSECONDS;
   return Object.fromEntries(
     Object.entries({
@@ -152,8 +153,8 @@ function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecor
       prompt_eval_count: usage.input_tokens,
       prompt_eval_duration: plus(between(started_at, first_output_at), -load),
       eval_count: usage.output_tokens,
-      // Clients divide by it, so it is there only where that is a speed.
-      eval_duration: isTimed ? between(first_output_at, ended_at) : null,
+      // Clients divide by it, so it is there only where that is the speed.
+      eval_duration: seconds === null ? null : Math.round(seconds * 1e9),
     }).filter(([, value]) => value !== null),
   );
 }

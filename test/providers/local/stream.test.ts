@@ -46,6 +46,7 @@ test('an answer comes in parts and ends with one finish and exact counts', async
   assert.is(heard.finish, heard.parts.at(-1));
   assert.is(heard.token_ids.length, 240);
   assert.is(heard.finish?.usage.output_tokens, 240);
+  assert.ok((heard.finish?.tokens_per_second ?? 0) > 0);
   assert.ok((heard.finish?.usage.input_tokens ?? 0) > 10);
   assert.ok(
     heard.parts.length > 3 && heard.parts.length < 240,

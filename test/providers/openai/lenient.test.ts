@@ -332,6 +332,25 @@ for (const [what, bytes, output_tokens] of held)
     await closed;
   });
 
+for (const [server, last, speed] of [
+  ['llama-server', { timings: { predicted_n: 50, predicted_ms: 2000 } }, 25],
+  [
+    'Groq',
+    { usage: undefined, x_groq: { usage: { completion_tokens: 30, completion_time: 0.5 } } },
+    60,
+  ],
+  ['Cerebras', { ...USAGE, time_info: { completion_time: 0.01 } }, 500],
+  ['one token', { timings: { predicted_n: 1, predicted_ms: 0.001 } }, undefined],
+  ['no time', { timings: { predicted_n: 50, predicted_ms: 0 } }, undefined],
+  ['an odd time', { timings: { predicted_n: 50, predicted_ms: 'soon' } }, undefined],
+  ['an impossible speed', { timings: { predicted_n: 9e15, predicted_ms: 1e-300 } }, undefined],
+  ['none', {}, undefined],
+] as const)
+  test(`the speed of an answer is that of its engine: ${server}`, async () => {
+    const seen = await ask({}, body(data(...HELLO, STOP, { ...USAGE, ...last }, '[DONE]')));
+    assert.is(seen.finish?.tokens_per_second, speed);
+  });
+
 test('heartbeats after the finish reason hold nothing up', async () => {
   const seen = await ask({}, async (x) => {
     await x.open().write(data(...HELLO, STOP));

@@ -30,6 +30,16 @@ test('pieces that were sent together have no speed: 53 tokens in 2 ms are no 26,
   assert.is(speed({ outputs: 1 }), null);
 });
 
+test('what the engine says counts, whatever the pieces did', () => {
+  const said = (tokens_per_second: unknown) => ({
+    completion: { usage: { input_tokens: 7, output_tokens: 54 }, tokens_per_second },
+  });
+  assert.is(speed({ ...said(41.26), ended_at: 1002 }), 41.3);
+  assert.is(speed({ ...said(41.26), turns: [{}], attempt: 3 }), 41.3);
+  assert.is(speed(said('fast')), 26.5, 'a file of a run may have anything');
+  assert.is(speed(said(Number.NaN)), 26.5);
+});
+
 test('an unknown time, or one that is not of the model alone, has no speed', () => {
   assert.is(speed({ first_output_at: null }), null);
   assert.is(speed({ ended_at: null }), null);

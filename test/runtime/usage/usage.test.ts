@@ -231,6 +231,25 @@ test('input of a cache has its price in the report and in the budget', async () 
   assert.equal([groups[0]?.cost, total.cost, budget.spent], [cost, cost, cost]);
 });
 
+test('a number of tokens that no model reaches is none, so its sums fit', async () => {
+  for (const [count, seen] of [
+    [1e12, 1e12],
+    [1e12 + 1, null],
+    [Number.MAX_SAFE_INTEGER, null],
+  ] as const) {
+    const usage = { input_tokens: count, output_tokens: count, cached_tokens: count };
+    const finish = { type: 'finish', finish_reason: 'stop', usage } as const;
+    const far = new ScriptedProvider('far', [output('x'), finish]);
+    const { ask, runtime } = await boot({}, { far });
+    const run = await ask('far/m');
+    assert.equal([run.usage.input_tokens, run.usage.output_tokens], [seen, seen]);
+    assert.is(run.usage.cached_tokens, seen ?? undefined);
+    const { total } = await runtime.usage({});
+    assert.is(total.estimated_runs, seen === null ? 1 : 0);
+    assert.ok(total.input_tokens === seen || (seen === null && total.input_tokens < 100));
+  }
+});
+
 test('without rates of its cache, its input costs as any other', () => {
   const tokens = { input_tokens: 100, output_tokens: 3, cached_tokens: 60, cache_write_tokens: 40 };
   assert.is(costOf({ input: 2, output: 4 }, tokens), 212_000);

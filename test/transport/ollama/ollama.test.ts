@@ -90,6 +90,16 @@ test('a conversation is answered whole, with its counts and durations', async ({
   assert.equal([run?.model, run?.asked_as, run?.prompt], ['svc-mini', 'ollama.chat', 'Hi']);
 });
 
+test('the tokens by their duration are the speed that the run has', async ({ real, client }) => {
+  const usage = { input_tokens: 7, output_tokens: 53 };
+  const end = { type: 'finish', finish_reason: 'stop', usage, tokens_per_second: 42.4 } as const;
+  real.provider.script = [output('Hello', 1), end];
+  const { eval_count, eval_duration } = await client.chat({ model, messages });
+  assert.equal([eval_count, eval_duration], [53, 1.25e9]);
+  const [run] = (await real.runtime.runs.list({})).runs;
+  assert.is(run?.tokens_per_second, 42.4);
+});
+
 test('the load of a model is in its duration', async ({ real, client }) => {
   real.provider.script = [output('Hello', 1), { ...finish(), load_ms: 5000 } as OutputPart];
   const { load_duration } = await client.chat({ model, messages });

@@ -12,6 +12,7 @@ import { answerForm, callableTools, requiredForm, thoughtBound } from './form.ts
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
+import { Pace } from './pace.ts';
 import type { Prompt } from './prompt.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
 
@@ -48,6 +49,7 @@ export async function generate(generation: Generation): Promise<Completion | nul
   const answer = openAnswer(loaded, order, isReasoning);
   const constraint = constraintOf(loaded, order, answer);
   const { logprobs } = order.options;
+  const pace = new Pace();
   const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
   const repetition = new Repetition(order.options.repetition_tokens ?? 0);
@@ -57,6 +59,7 @@ export async function generate(generation: Generation): Promise<Completion | nul
     return {
       ...endOf(answer, reason),
       ...(isGeneric ? { tool_form: 'generic' } : {}),
+      ...pace.speed(),
       usage: {
         input_tokens: prompt.length,
         output_tokens,
@@ -93,6 +96,7 @@ export async function generate(generation: Generation): Promise<Completion | nul
   const stepping = { decoder, member, slot, sampler, batch, goesOn, signal };
   try {
     for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
+      pace.note();
       const { token, probability, probabilities } = step;
       const ended = ends(token);
       if (!ended) {
