@@ -170,3 +170,20 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export function asRecord(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};
 }
+
+/** The key that Anthropic's documents give to arguments that are no JSON. */
+const INVALID = 'INVALID_JSON';
+
+/**
+ * The arguments of a call as an object, which some APIs need. Those that are no object are there as
+ * the model wrote them, under a key of their own: they must not look valid.
+ */
+export function argumentsObject(written: string): Record<string, unknown> {
+  if (written.trim() === '') return {};
+  return asObject(parseForeignJson(written)) ?? { [INVALID]: written };
+}
+
+/** Null: the value is no object. */
+export function asObject(value: unknown): Record<string, unknown> | null {
+  return isRecord(value) && !Array.isArray(value) ? value : null;
+}

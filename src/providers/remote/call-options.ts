@@ -15,7 +15,7 @@ import type {
 import { isMedia, opaqueOf, textOf } from '../../../machines/messages.ts';
 import { effectiveRows, optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
-import { parseForeignJson } from '../../json.ts';
+import { argumentsObject } from '../../json.ts';
 
 /** What an API must get back with its parts, and where its package has a place for it. */
 export interface Returns {
@@ -100,9 +100,7 @@ function toAssistantPart(part: MessagePart, author: Author | null): Content<'ass
   const returned = returnedWith(part, author);
   if (part.type === 'tool_call') {
     const { id: toolCallId, name: toolName } = part;
-    const written = part.arguments.trim() === '' ? '{}' : part.arguments;
-    // Some packages would write a text of JSON as a JSON text once more.
-    const input = parseForeignJson(written) ?? written;
+    const input = argumentsObject(part.arguments);
     return [{ type: 'tool-call', toolCallId, toolName, input, ...returned }];
   }
   const text = textOf(part);

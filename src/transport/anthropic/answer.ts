@@ -3,7 +3,7 @@ import { REDACTED } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { parseForeignJson } from '../../json.ts';
+import { argumentsObject } from '../../json.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
@@ -99,7 +99,7 @@ export function callBlocks(
 ): { type: string; input?: unknown }[] {
   const id = `mcptoolu_${run_id.slice('run_'.length)}_${call.call}`;
   const { server: server_name, tool: name } = toolOfCall(run, call);
-  const input = inputOf(call.arguments);
+  const input = argumentsObject(call.arguments);
   const use = { type: 'mcp_tool_use', id, name, server_name, input };
   const { text = '', is_error = false } = call.result ?? {};
   const content = [{ type: 'text', text, citations: null }];
@@ -122,7 +122,7 @@ function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
         type: 'tool_use',
         id: part.id,
         name: part.name,
-        input: inputOf(part.arguments),
+        input: argumentsObject(part.arguments),
         caller: { type: 'direct' },
       };
   }
@@ -150,11 +150,4 @@ export function signatureOf({ id }: Pick<RunRecord, 'id'>, opaque?: Opaque): str
 export function signedBy(signature: string | null | undefined): { opaque?: Opaque } {
   const isOwn = signature == null || signature === '' || signature.startsWith('run_');
   return isOwn ? {} : { opaque: { form: 'signature', data: signature } };
-}
-
-/** Arguments that are no JSON stay the text that the model wrote: they must not look valid. */
-function inputOf(written: string): unknown {
-  if (written.trim() === '') return {};
-  const value = parseForeignJson(written);
-  return value === undefined ? written : value;
 }

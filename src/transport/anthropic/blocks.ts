@@ -67,7 +67,7 @@ const toolUseBlock = object({
   type: v.literal('tool_use'),
   id: text,
   name: text,
-  /** An answer has a text here when the model wrote arguments that are no JSON. */
+  /** A text is sent on as the model wrote it. */
   input: v.union([anything, text], 'must be an object.'),
   caller: v.nullish(anything),
   toolset_name: unsupported,

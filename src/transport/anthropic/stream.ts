@@ -1,7 +1,7 @@
 import { REDACTED } from '../../../machines/messages.ts';
 import type { ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { JsonMeter, parseForeignJson } from '../../json.ts';
+import { argumentsObject, JsonMeter, parseForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
@@ -115,7 +115,7 @@ export class MessageEvents {
 
   private delta(block: Block): string {
     const { kind, unsent } = block;
-    if (unsent === '') return '';
+    if (unsent === '' || !isSendable(block)) return '';
     block.unsent = '';
     if (kind === 'tool_call')
       return this.change({ type: 'input_json_delta', partial_json: unsent });
@@ -130,11 +130,16 @@ export class MessageEvents {
     const block = this.isOpen ? this.waiting.shift() : undefined;
     if (block === undefined) return '';
     this.isOpen = false;
+    if (block.unsent !== '') {
+      block.whole = JSON.stringify(argumentsObject(block.whole));
+      block.unsent = block.whole;
+    }
+    const rest = this.delta(block);
     const signed =
       block.kind === 'reasoning' && block.opaque?.form !== REDACTED
         ? this.change({ type: 'signature_delta', signature: signatureOf(this.run, block.opaque) })
         : '';
-    return signed + event('content_block_stop', { index: this.index });
+    return rest + signed + event('content_block_stop', { index: this.index });
   }
 
   private change(delta: object): string {
@@ -163,6 +168,11 @@ export function event(type: string, fields: object): string {
 
 function unread(): Pick<Block, 'whole' | 'json' | 'looked' | 'isBroken'> {
   return { whole: '', json: new JsonMeter(jsonBudgets.foreign), looked: 0, isBroken: false };
+}
+
+/** What begins as no object waits for its end: clients read each piece of the arguments. */
+function isSendable({ kind, whole }: Block): boolean {
+  return kind !== 'tool_call' || /^\s*\{\s*["}]/.test(whole);
 }
 
 /**

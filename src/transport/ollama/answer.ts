@@ -1,7 +1,6 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { SvcError } from '../../errors.ts';
-import { isRecord, parseForeignJson } from '../../json.ts';
+import { argumentsObject, asObject, parseForeignJson } from '../../json.ts';
 import type { Answer } from '../dialect/answer.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
@@ -101,30 +100,15 @@ export function lineOf(value: object): string {
   return `${JSON.stringify(value)}\n`;
 }
 
-/**
- * The calls whose arguments are an object, as clients need it. An answer that was cut may have an
- * incomplete one, which is left out. Throws provider_failed for arguments that are no object.
- */
+/** The calls of the answer. One that was cut may have an incomplete one, which is left out. */
 function complete(calls: Answer['calls'], end: Omit<AnswerEnd, 'type'>): Answer['calls'] {
-  return calls.filter((call) => {
-    if (argumentsOf(call) !== null) return true;
-    if (end.finish_reason === 'length') return false;
-    throw new SvcError(
-      'provider_failed',
-      `The model called ${call.name} with arguments that are no JSON object.`,
-    );
-  });
+  if (end.finish_reason !== 'length') return calls;
+  const isWhole = (written: string) => asObject(parseForeignJson(written)) !== null;
+  return calls.filter(({ arguments: written }) => written.trim() === '' || isWhole(written));
 }
 
-function argumentsOf({ arguments: written }: Pick<Answer['calls'][number], 'arguments'>) {
-  if (written.trim() === '') return {};
-  const value = parseForeignJson(written);
-  return isRecord(value) && !Array.isArray(value) ? value : null;
-}
-
-function callOf(call: Answer['calls'][number], index: number): object {
-  const { id, name } = call;
-  return { id, function: { index, name, arguments: argumentsOf(call) } };
+function callOf({ id, name, arguments: written }: Answer['calls'][number], index: number): object {
+  return { id, function: { index, name, arguments: argumentsObject(written) } };
 }
 
 function logprobOf({ token, logprob, top }: TokenLogprob): object {

@@ -36,6 +36,21 @@ const answer = (wire: Wire, chunks: readonly string[]) => async (x: Exchange) =>
   x.end();
 };
 
+const called = (id: string, written: string) =>
+  ({ type: 'tool_call', id, name: 'look', arguments: written }) as const;
+const resultOf = (id: string) =>
+  ({ type: 'tool_result', id, text: 'Seen.', is_error: false }) as const;
+
+/** The arguments of all calls in a body, which each protocol has elsewhere. */
+function argumentsIn(body: unknown): unknown[] {
+  if (typeof body !== 'object' || body === null) return [];
+  return Object.entries(body).flatMap(([key, value]) => {
+    if (!['args', 'arguments', 'input'].includes(key) || Array.isArray(value))
+      return argumentsIn(value);
+    return [typeof value === 'string' ? JSON.parse(value) : value];
+  });
+}
+
 for (const [name, wire] of Object.entries(wires)) {
   const { begin, text, call, reasoning } = wire;
 
@@ -62,6 +77,26 @@ for (const [name, wire] of Object.entries(wires)) {
     assert.equal(JSON.parse(called?.type === 'tool_call' ? called.arguments : ''), { at: 1 });
     const thought = parts.filter((part) => part.type === 'reasoning');
     assert.equal(thought, wire.hasReasoning ? [{ type: 'reasoning', text: 'Hm.' }] : []);
+  });
+
+  test(`${name}: arguments that are no object are sent as one that says so`, async () => {
+    const written = ['{bad', '[1]', '"{}"', '{"at":1}', ''];
+    const calls = written.map((text, index) => called(`c${index}`, text));
+    const messages: Asking['messages'] = [
+      { role: 'user', content: [{ type: 'text', text: 'Look.' }] },
+      { role: 'assistant', content: calls },
+      { role: 'tool', content: calls.map(({ id }) => resultOf(id)) },
+    ];
+    const chunks = [...begin, ...text, ...wire.end(false)];
+    const { failure, received } = await ask(wire, answer(wire, chunks), { ...LOOK, messages });
+    assert.is(failure, null, failure?.message);
+    assert.equal(argumentsIn(JSON.parse(received[0]?.body ?? '')), [
+      { INVALID_JSON: '{bad' },
+      { INVALID_JSON: '[1]' },
+      { INVALID_JSON: '"{}"' },
+      { at: 1 },
+      {},
+    ]);
   });
 
   const whole = [...begin, ...text, ...wire.end(false)];

@@ -130,6 +130,7 @@ test('a stream has a line for each piece, and ends with done', async ({ real, cl
 });
 
 test('a prompt is answered, with its system text, image and options', async ({ real, client }) => {
+  real.provider.script = [output('{}', 1), finish()];
   const answer = await client.generate({
     model: 'local/svc-mini',
     prompt: 'What is it?',
@@ -153,7 +154,7 @@ test('a prompt is answered, with its system text, image and options', async ({ r
     },
     think: 'low',
   });
-  assert.equal([answer.response, answer.done], ['Hello you', true]);
+  assert.equal([answer.response, answer.done], ['{}', true]);
   const request = real.provider.asked[0]?.request;
   assert.equal(request?.messages, [
     { role: 'system', content: [{ type: 'text', text: 'Be short.' }] },
@@ -265,16 +266,7 @@ test('tools make a round trip, with and without ids', async ({ real, client }) =
   );
 });
 
-test('a call whose arguments are no object fails; one that was cut off is left out', async ({
-  real,
-  client,
-}) => {
-  real.provider.script = [called('c', '[1]'), finish()];
-  assert.match((await failed(client.chat({ model, messages }))).message, 'no JSON object');
-  const read = async () => {
-    for await (const _ of await client.chat({ model, messages, stream: true }));
-  };
-  assert.match((await failed(read())).message, 'no JSON object');
+test('a call that was cut off is left out', async ({ real, client }) => {
   real.provider.script = [
     called('c', '{"ci'),
     { ...(finish() as Extract<OutputPart, { type: 'finish' }>), finish_reason: 'length' },

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Message, Tool } from '../../../../../machines/messages.ts';
 import { textOf } from '../../../../../machines/messages.ts';
 import { SvcError } from '../../../../errors.ts';
+import { argumentsObject } from '../../../../json.ts';
 import { type CallMarks, callText, GENERIC_CALLS, resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';
 
@@ -200,7 +201,7 @@ export class ChatTemplate {
     const tool_calls = calls.map(({ id, name, arguments: json }) => ({
       id,
       type: 'function' as const,
-      function: { name, arguments: parsedOr(json) },
+      function: { name, arguments: argumentsObject(json) },
     }));
     return { role, content, ...reasoned, tool_calls };
   }
@@ -432,12 +433,4 @@ function withoutId(text: string): string {
 
 function shortId(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 9);
-}
-
-function parsedOr(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return json;
-  }
 }
