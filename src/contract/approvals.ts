@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { WithoutNull } from './check.ts';
 import { orNull } from './records.ts';
-import { flag, name, named, object, oneOf, text, time } from './vocabulary.ts';
+import { flag, name, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** What waits for a person, and what the person says. */
 
@@ -37,7 +37,14 @@ export const approval = named(
 );
 export type ApprovalRecord = v.InferOutput<typeof approval>;
 
-export const approvalList = named('ApprovalList', object({ approvals: v.array(approval) }));
+export const approvalList = named(
+  'ApprovalList',
+  object({
+    approvals: v.array(approval),
+    /** How many older calls wait too, which the list of a watcher leaves out. Absent: none. */
+    older: v.exactOptional(whole),
+  }),
+);
 export type ApprovalList = v.InferOutput<typeof approvalList>;
 
 export const decisionInput = v.object({

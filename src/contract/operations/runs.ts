@@ -263,13 +263,16 @@ export const runOperations = {
       rpc: 'Approvals',
       answer: 'ApprovalList',
       request: {},
-      fields: { approvals: { id: 1, type: 'Approval' } },
+      fields: {
+        approvals: { id: 1, type: 'Approval' },
+        older: { id: 2, says: 'How many older calls wait too; of WatchApprovals. Absent: none.' },
+      },
     },
     call: ({ runtime }) => ({ approvals: runtime.approvals.list() }),
   }),
   // Before `approval.get`, whose route has a parameter at the same place.
   'approval.watch': elsewhere<null, ApprovalList>()({
-    summary: 'The calls that wait for a person: all of them now, and again at each change.',
+    summary: 'The newest 100 calls that wait for a person: now, and again at each change.',
     streams: true,
     access: 'approve',
     method: 'approvals.watch',

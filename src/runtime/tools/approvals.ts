@@ -2,7 +2,7 @@ import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
 import { Notifier } from '../../async/notifier.ts';
-import type { ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
+import type { ApprovalList, ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
 import { wrong } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
@@ -31,26 +31,36 @@ export class Approvals {
 
   /** The oldest first. */
   list(): ApprovalRecord[] {
-    const waiting = [...this.kernel.instances.values()].flatMap(({ stream, snapshot }) =>
-      isRun(stream)
-        ? (snapshot as RunSnapshot).context.calls
-            .filter(waits)
-            .map((call) => this.record(stream, call))
-        : [],
-    );
-    return waiting.toSorted((a, b) => (a.since < b.since ? -1 : 1));
+    return this.waiting().map(({ run_id, call }) => this.record(run_id, call));
   }
 
-  /** The same now and at each change. A slow reader misses lists between. */
-  async *watch(signal: AbortSignal): AsyncGenerator<{ approvals: ApprovalRecord[] }, void> {
+  /** The newest now and at each change, the oldest first. A slow reader misses lists between. */
+  async *watch(signal: AbortSignal): AsyncGenerator<ApprovalList, void> {
     for (let last: string | null = null; !signal.aborted; ) {
       const changed = this.changed.next(signal);
-      const approvals = this.list();
-      const now = approvals.map(({ id, state, until }) => `${id} ${state} ${until}`).join();
-      if (now !== last) yield { approvals };
+      const waiting = this.waiting();
+      const newest = waiting.slice(-WATCHED_MAX);
+      const approvals = newest.map(({ run_id, call }) => this.record(run_id, call));
+      const older = waiting.length - newest.length;
+      const shown = approvals.map(({ id, state, until }) => `${id} ${state} ${until}`);
+      const now = `${older} ${shown.join()}`;
+      if (now !== last) yield older === 0 ? { approvals } : { approvals, older };
       last = now;
       await changed;
     }
+  }
+
+  /** The calls that wait, the oldest first. */
+  private waiting(): { run_id: RunKey; call: ToolCall }[] {
+    return [...this.kernel.instances.values()]
+      .flatMap(({ stream, snapshot }) =>
+        isRun(stream)
+          ? (snapshot as RunSnapshot).context.calls
+              .filter(waits)
+              .map((call) => ({ run_id: stream, call }))
+          : [],
+      )
+      .toSorted((a, b) => sinceOf(a.call) - sinceOf(b.call));
   }
 
   /** With what the call changes. Throws approval_unknown. */
@@ -120,7 +130,7 @@ export class Approvals {
   }
 
   private record(run_id: RunKey, call: ToolCall, changes: string | null = null): ApprovalRecord {
-    const { name, state, description, started_at, requested_at, approve_until } = call;
+    const { name, state, description, approve_until } = call;
     // A call that was given up before it was requested has no tool yet.
     const { server, tool } =
       call.server !== null
@@ -137,11 +147,18 @@ export class Approvals {
       arguments: call.arguments,
       changes,
       state,
-      since: isoTime((state === 'lost' ? (started_at ?? requested_at) : requested_at) ?? 0),
+      since: isoTime(sinceOf(call)),
       until: state === 'lost' || approve_until === null ? null : isoTime(approve_until),
       ...(call.report === undefined ? {} : { report: call.report }),
     };
   }
+}
+
+/** A watcher gets as many at each change, and the number of the others. */
+export const WATCHED_MAX = 100;
+
+function sinceOf({ state, started_at, requested_at }: ToolCall): number {
+  return (state === 'lost' ? (started_at ?? requested_at) : requested_at) ?? 0;
 }
 
 function waits(call: ToolCall): boolean {

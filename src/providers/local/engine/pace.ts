@@ -1,6 +1,6 @@
 /**
  * Measures how fast tokens are computed. Tokens that come at one moment with the first one were
- * computed with it, and nobody knows how long that took: only those after them count.
+ * computed with it, and their time is unknown: only those after them count.
  */
 export class Pace {
   private readonly now: () => number;
