@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { asExhausted } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
-import { BEGUN, type Said } from './foreign-child.ts';
+import { type Asked, BEGUN, OUT_OF_TIME, type Said } from './foreign-child.ts';
 import { createGate } from './gate.ts';
 
 /**
@@ -15,6 +15,8 @@ import { createGate } from './gate.ts';
  * 3. An owner of content has one question at work. So what is slow of one does not keep all
  *    processes from the others.
  * 4. A process knows nothing of the user: it gets no variables but the folder of compiled code.
+ * 5. The bound of time is one of processor time. On a busy machine, or after a pause, a clock says
+ *    nothing about the content. So by the clock there is twelve times as much.
  */
 
 export interface ForeignWorkOptions {
@@ -38,7 +40,7 @@ export type Outcome<A> =
   | { readonly excess: Excess; readonly answer?: never };
 
 export interface Asking {
-  /** From the beginning of the work to its answer. */
+  /** Processor time from the beginning of the work to its answer. */
   ms: number;
   signal?: AbortSignal;
   /** Whose content it is. Absent: it waits for no other question. */
@@ -146,7 +148,7 @@ class Child {
     this.settle = (end) => {
       if (end === BEGUN) {
         clearTimeout(timer);
-        timer = setTimeout(() => resolve({ excess: 'time' }), ms);
+        timer = setTimeout(() => resolve({ excess: 'time' }), ms * CLOCK_FACTOR);
       } else if ('answer' in end) resolve({ answer: end.answer });
       else if ('excess' in end) resolve({ excess: end.excess });
       else if ('thrown' in end) {
@@ -161,7 +163,7 @@ class Child {
       if (!this.isUsable) this.settle({ excess: 'crash' });
       // Without a free descriptor there is no process: its error, which follows, says so.
       else if (this.process.pid !== undefined)
-        this.process.send(question as object, (failure) => {
+        this.process.send({ question, ms } satisfies Asked<unknown>, (failure) => {
           if (failure !== null) this.lose({ failure });
         });
       const outcome = await promise;
@@ -199,11 +201,14 @@ class Child {
 
 /** V8 aborts at the bound of its heap. What watches the memory, and the system, kill. */
 function excessOf(signal: NodeJS.Signals | null): Excess {
+  if (signal === OUT_OF_TIME) return 'time';
   return signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' ? 'memory' : 'crash';
 }
 
 /** Memory of a process that does nothing yet, with what it has loaded. */
 export const PROCESS_BYTES = 128 * 1024 * 1024;
+/** So much longer may a machine take that has others to work for, or that slept. */
+const CLOCK_FACTOR = 12;
 /** For a process to start on a busy machine. */
 const START_MS = 60_000;
 const NOT_STARTED = 'The machine is too busy to start another process.';

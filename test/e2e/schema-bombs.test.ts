@@ -76,7 +76,7 @@ test('each costs its call by name, and nothing else notices, also after a kill',
     }
     const seen = await over();
     // In the daemon itself each of them would take minutes.
-    assert.ok(seen.slowest_ms < 5000, `/livez took ${seen.slowest_ms} ms`);
+    assert.ok(seen.work_ms < 1000, `it worked ${seen.work_ms} ms until it answered /livez`);
     assert.ok(seen.memory < 300_000_000, `${seen.memory} bytes more than before`);
 
     const { id } = await start(life, 'evil', 'anyOf', '{"a":1}');

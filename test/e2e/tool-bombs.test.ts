@@ -80,7 +80,7 @@ test('each costs its server by name, and nothing else notices', async () => {
     }
     await works();
     const seen = await over();
-    assert.ok(seen.slowest_ms < 1000, `/livez took ${seen.slowest_ms} ms`);
+    assert.ok(seen.work_ms < 1000, `it worked ${seen.work_ms} ms until it answered /livez`);
     assert.ok(seen.memory < 300_000_000, `${seen.memory} bytes more than before`);
   } finally {
     await life.kill();

@@ -1,7 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { type Does, event } from './web-tools.ts';
 
-/** Answers of a server of tools that need any time and memory, and the bound that each exceeds. */
+/**
+ * Answers of a server of tools that need any time and memory, and the bound that each exceeds. A
+ * bound by rate is exceeded by far, as a busy machine takes seconds to read them: see
+ * test/mcp/message-gate.test.ts for its edge.
+ */
 
 interface Bomb {
   does: Does;
@@ -82,18 +86,18 @@ export const TOOL_BOMBS: Record<string, Bomb> = {
   },
   'requests in a batch': {
     does: ({ body }) =>
-      body(JSON.stringify(Array.from({ length: 65 }, (_, id) => ({ id, method: 'roots/list' })))),
+      body(JSON.stringify(Array.from({ length: 1000 }, (_, id) => ({ id, method: 'roots/list' })))),
     reason: REQUESTS,
   },
   notifications: {
     does: ({ body }) => {
       const one = { jsonrpc: '2.0', method: 'notifications/progress' };
-      body(JSON.stringify(Array(5000).fill(one)));
+      body(JSON.stringify(Array(15_000).fill(one)));
     },
     reason: UNASKED,
   },
   'answers that no one waits for': {
-    does: ({ events }) => events(event({ jsonrpc: '2.0', id: 99, result: {} }).repeat(9000)),
+    does: ({ events }) => events(event({ jsonrpc: '2.0', id: 99, result: {} }).repeat(40_000)),
     reason: UNASKED,
   },
 };

@@ -54,9 +54,11 @@ for (const [keyword, { schema, arguments: written }] of Object.entries(SCHEMA_BO
         problem ?? '',
         /^The schema of evil\/tool .*, so no call of it is carried out\.$/,
       );
-      const asked = performance.now();
-      assert.equal(await judge.judge(written, of('evil', schema)), { problem, isOfTool });
-      assert.ok(performance.now() - asked < limits.tool_judge_ms, 'it is known now');
+      const again = new Set<unknown>();
+      const asked = judge.judge(written, of('evil', schema)).then((known) => again.add(known));
+      await new Promise(setImmediate);
+      assert.equal([...again], [{ problem, isOfTool }], 'it is known now, and no process is asked');
+      await asked;
     } else assert.ok((problem ?? '').length < 2100);
     assert.ok(process.memoryUsage.rss() - before < 100_000_000);
   });
