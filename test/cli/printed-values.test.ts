@@ -16,6 +16,126 @@ test('a run says how long after its creation its first output and its end were',
   assert.not.match(recordText({ ...run, first_output_at: null }), /first output/);
 });
 
+test('a run has each of its figures in its line', () => {
+  const text = recordText({
+    ...run,
+    state: 'failed',
+    cloud: true,
+    provider: 'lab',
+    queue_position: 3,
+    created_at: at(-3600),
+    first_output_at: at(-3599.5),
+    ended_at: at(-3480),
+    usage: { input_tokens: null, output_tokens: 53 },
+    load_ms: 1250,
+    attempts: 2,
+    waited_ms: 90_000,
+    stop_sequence: '\n',
+    continues: 'run_0',
+    conversation: 'run_0',
+    origin: '/work',
+    error: { code: 'rate_limited', message: 'Too many.', hint: 'Wait.', retryable: true },
+  } as typeof run);
+  const lines = [...text.matchAll(/^ *(\S.*?) {2,}(.+)$/gm)].map(([, name, said]) => [name, said]);
+  assert.equal(
+    lines.filter(([name]) => name !== 'created'),
+    [
+      ['state', 'failed, number 3 in the queue'],
+      ['error', 'rate_limited: Too many.'],
+      ['hint', 'Wait.'],
+      ['provider', 'lab (cloud)'],
+      ['model', 'tiny'],
+      ['first output', 'after 0.5 s'],
+      ['ended', 'after 2 min'],
+      ['waited', '90 s for a person'],
+      ['tokens', '? in, 53 out'],
+      ['load', '1.3 s'],
+      ['attempts', '2'],
+      ['stopped by', '"\\n"'],
+      ['client', 'test'],
+      ['conversation', 'run_0'],
+      ['continues', 'run_0'],
+      ['folder', '/work'],
+      ['when cut off', 'resume'],
+    ],
+  );
+  // What is not known has no line.
+  const absent = /waited|load|attempts|stopped by|continues|conversation|folder|hint|tokens/;
+  assert.not.match(recordText({ ...run, attempts: 1 }), absent);
+});
+
+test('the sums of usage are printed with all that is said about them', async ({ home, daemon }) => {
+  const group = (name: string, runs: number, cost: number, without_price: string[] = []) => ({
+    name,
+    runs,
+    embeddings: runs + 1,
+    input_tokens: runs * 100,
+    output_tokens: runs * 10,
+    cached_tokens: runs * 7,
+    cache_write_tokens: runs * 3,
+    estimated_runs: runs - 1,
+    estimated_embeddings: runs - 1,
+    cost,
+    without_price,
+  });
+  daemon.on('usage', ({ params, result }) =>
+    result({
+      by: params.by,
+      since: at(0),
+      covers_since: at(0),
+      currency: 'EUR',
+      groups: [group('lab/m', 2, 0.123456), group('lab/n', 1, 0, ['lab/n'])],
+      total: group('total', 4, 1234.56, ['lab/n']),
+      budget: {
+        per_day: 5,
+        tokens_per_day: 9000,
+        spent: 0.00012345,
+        spent_tokens: 440,
+        resets_at: at(60),
+      },
+    }),
+  );
+  const { stdout, stderr } = await home.svc(['usage', '--by', 'provider']);
+  assert.equal(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.trim().split(/ {2,}/)),
+    [
+      ['PROVIDER', 'RUNS', 'EMBEDDINGS', 'IN', 'OUT', 'EUR'],
+      ['lab/m', '2', '3', '200', '20', '0.1235'],
+      ['lab/n', '1', '2', '100', '10', '?'],
+      ['total', '4', '5', '400', '40', '1235'],
+    ],
+  );
+  assert.equal(stderr.trimEnd().split('\n'), [
+    `Runs are counted since ${at(0)}.`,
+    'Of IN, 28 tokens were in the caches of providers, and 12 were written into them.',
+    'Runs without tokens, only in the total: 1.',
+    '3 runs without numbers of their provider are estimated.',
+    '3 requests for embeddings without such numbers are estimated.',
+    'Without a price in the configuration: lab/n.',
+    `Used today at cloud providers: 0.0001234 of 5 EUR, 440 of 9000 tokens. The next day: ${at(60)}.`,
+  ]);
+});
+
+test('the sums of a conversation are printed, and how many runs have not all numbers', async ({
+  home,
+  daemon,
+}) => {
+  const sums = { runs: 3, input_tokens: 40, output_tokens: 5, cached_tokens: 6 };
+  for (const unknown of [0, 2]) {
+    daemon.on('conversation.usage', ({ params: { id }, result }) =>
+      result({ conversation: id, ...sums, unknown }),
+    );
+    const { stdout, stderr } = await home.svc(['usage', '--conversation', 'run_0']);
+    const [head = '', line = ''] = stdout.split('\n').map((text) => text.replace(/ +/g, ' '));
+    assert.equal([head, line], ['CONVERSATION RUNS IN OUT CACHED', 'run_0 3 40 5 6']);
+    const said = unknown === 0 ? '' : '2 runs without all numbers of their provider.\n';
+    assert.is(stderr, said);
+  }
+});
+
 test('the rate of a run is the one that the daemon reckoned, else there is none', () => {
   const times = { first_output_at: at(0), ended_at: at(1) };
   const usage = { input_tokens: 3, output_tokens: 53 };
@@ -44,8 +164,9 @@ test('the clock of a node is right below a second, else it says by how much it i
     clock_ms,
   }));
   daemon.on('node.list', ({ result }) => result({ nodes }));
-  const { stdout } = await home.svc(['nodes']);
+  const { stdout, stderr } = await home.svc(['nodes']);
   const [head = '', ...lines] = stdout.trimEnd().split('\n');
+  assert.is(stderr, '');
   const from = head.indexOf('CLOCK');
   assert.equal(
     lines.map((line) => line.slice(from).trim()),
@@ -82,6 +203,42 @@ test('the usage says which part of its cost is at the present prices', async ({ 
     assert.match(stdout, /^far\/m +2 +2000 +1000 +0\.044$/m);
     assert.is(stderr, said);
   }
+});
+
+test('a node has its runs, places, and how long its lease lasts', async ({ home, daemon }) => {
+  const node = {
+    id: 'node_a',
+    state: 'active',
+    since: run.created_at,
+    runs: 3,
+    capacity: 4,
+    version: '1.0.0',
+    host: 'here',
+    // Time passes until it is printed.
+    lease_until: new Date(Date.now() + 3_620_000).toISOString(),
+    takes_runs: true,
+    clock_ms: 0,
+  };
+  const late = { ...node, id: 'node_b', takes_runs: false, lease_until: run.created_at };
+  const left = { ...node, id: 'node_c', takes_runs: false, lease_until: null };
+  daemon.on('node.list', ({ result }) => result({ nodes: [node, late, left] }));
+  const { stdout, stderr } = await home.svc(['nodes']);
+  const [head = '', ...lines] = stdout.trimEnd().split('\n');
+  const column = (line: string) => line.split(/ {2,}/).map((text) => text.trim());
+  assert.equal(column(head).slice(3, 8), ['RUNS', 'PLACES', 'VERSION', 'HOST', 'LEASE']);
+  assert.equal(
+    lines.map((line) => column(line).slice(3, 8)),
+    [
+      ['3', '4', '1.0.0', 'here', '60 min'],
+      ['3', '4', '1.0.0', 'here', '0 s'],
+      ['3', '4', '1.0.0', 'here', '-'],
+    ],
+  );
+  assert.match(stderr, /^node_b takes no runs: its clock is too far from that of the database\./);
+  assert.is(stderr.trimEnd().split('\n').length, 1);
+  daemon.on('node.list', ({ result }) => result({ nodes: [] }));
+  const none = await home.svc(['nodes']);
+  assert.is(none.stdout + none.stderr, 'This daemon has its log alone: there is no fleet.\n');
 });
 
 test('a list of approvals has 60 characters of a text, and all of one that has 60', async ({

@@ -230,6 +230,13 @@ test('sizes, results and searches have bounds', async () => {
   const found = await use('search', { text: 'same' });
   assert.match(found.text, /\[The search ended early, after 5 lines/);
   assert.match(found.text, /\[2 were left out/);
+  mkdirSync(join(notes, 'some'));
+  const lines = async (count: number) => {
+    writeFileSync(join(notes, 'some', 'edge'), 'edge\n'.repeat(count));
+    const { text } = await use('search', { text: 'edge', path: 'some' });
+    return text.split('\n').filter((line) => !line.startsWith('[')).length;
+  };
+  assert.equal([await lines(4), await lines(5), await lines(6)], [4, 5, 5]);
   const late = await bootFolders({ limits: { file_tool_ms: 0 } });
   assert.match((await late.use('search', { text: 'x' })).text, /ended early/);
 });

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Kernel } from '../../../src/kernel/kernel.ts';
 import { EventTallies } from '../../../src/runtime/metrics/event-tallies.ts';
 import { formatFamilies } from '../../../src/runtime/metrics/format.ts';
 import { figureOf, parseMetrics } from '../../helpers/prometheus.ts';
@@ -44,6 +45,85 @@ test('what one run adds up to: its tokens, its waits, and its speed after the fi
   // Ten tokens came after the first one, in two seconds.
   assert.is(figure('svc_run_output_tokens_per_second_sum', { provider: 'local' }), 5);
   assert.is(figure('svc_run_output_tokens_per_second_count', { provider: 'local' }), 1);
+});
+
+/** Events of machines, in a kernel that has nothing else. */
+function heard() {
+  const subscribers: [string, (event: object, snapshot: object) => void][] = [];
+  const kernel = {
+    subscribe: (which: string | { machine: string }, hear: (typeof subscribers)[0][1]) =>
+      subscribers.push([typeof which === 'string' ? which : which.machine, hear]),
+    commits: { subscribe: (hear: (ms: number) => void) => hear(20) },
+  };
+  const tallies = new EventTallies(kernel as unknown as Kernel);
+  const happen = (type: string, context: object = {}, at = 0, isFailing = false) => {
+    for (const [machine, hear] of subscribers)
+      if (machine === 'all' || machine === type.split('.')[0])
+        hear({ type, at }, { context, hasTag: (tag: string) => isFailing && tag === 'failing' });
+  };
+  const figures = async () => {
+    const samples = parseMetrics(await formatFamilies(tallies.families()));
+    return (name: string, labels = {}) => figureOf(samples, name, labels);
+  };
+  return { happen, figures };
+}
+
+test('an engine, a provider and a download add up to their counts', async () => {
+  const { happen, figures } = heard();
+  happen('engine.model_loaded', { info: { load_ms: 1500 } });
+  happen('engine.model_loaded', { info: { load_ms: 500 } });
+  happen('engine.exited', { info: null }, 0, true);
+  happen('engine.exited', { info: null });
+  happen('provider.faulted', { provider_id: 'lab' });
+  happen('provider.probe_failed', { provider_id: 'lab' });
+  happen('provider.recovered', { provider_id: 'lab' });
+  for (const end of ['completed', 'failed', 'failed', 'cancelled', 'started'])
+    happen(`pull.${end}`);
+  const figure = await figures();
+  assert.is(figure('svc_engine_load_seconds_sum'), 2);
+  assert.is(figure('svc_engine_load_seconds_count'), 2);
+  assert.is(figure('svc_engine_crashes_total'), 1);
+  assert.is(figure('svc_provider_faults_total', { provider: 'lab' }), 2);
+  assert.equal(
+    ['completed', 'failed', 'cancelled', 'started'].map((outcome) =>
+      figure('svc_pulls_ended_total', { outcome }),
+    ),
+    [1, 2, 1, undefined],
+  );
+  assert.is(figure('svc_commit_seconds_sum'), 0.02);
+  assert.is(figure('svc_events_total', { type: 'engine.exited' }), 2);
+});
+
+test('a run waits once in the queue, and each failed attempt counts with its code', async () => {
+  const { happen, figures } = heard();
+  const run = {
+    request: { provider: 'lab', model: 'm' },
+    created_at: 1000,
+    started_at: 4000,
+    first_output_at: null,
+    attempt: 1,
+    outputs: 1,
+    output_tokens: 3,
+    completion: null,
+    error: { code: 'rate_limited' },
+  };
+  happen('run.accepted', run, 1000);
+  happen('run.started', run, 4000);
+  happen('run.output_appended', run, 4500);
+  happen('run.output_appended', { ...run, outputs: 2 }, 5000);
+  happen('run.attempt_failed', run, 6000);
+  happen('run.started', { ...run, attempt: 2 }, 9000);
+  happen('run.failed', { ...run, error: null }, 11_000);
+  const figure = await figures();
+  assert.is(figure('svc_run_queue_wait_seconds_sum'), 3);
+  assert.is(figure('svc_run_queue_wait_seconds_count'), 1);
+  assert.is(figure('svc_run_time_to_first_token_seconds_sum', { provider: 'lab' }), 0.5);
+  assert.is(figure('svc_run_time_to_first_token_seconds_count', { provider: 'lab' }), 1);
+  assert.is(figure('svc_run_errors_total', { code: 'rate_limited', provider: 'lab' }), 1);
+  assert.is(figure('svc_run_errors_total', { code: 'unknown', provider: 'lab' }), 1);
+  assert.is(figure('svc_run_duration_seconds_sum', { outcome: 'failed' }), 10);
+  assert.is(figure('svc_output_tokens_total', { provider: 'lab', model: 'm' }), 3);
+  assert.is(figure('svc_input_tokens_total', { provider: 'lab', model: 'm' }), 0);
 });
 
 test.run();
