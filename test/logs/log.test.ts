@@ -181,6 +181,13 @@ test('a line is cut to any bound without splitting a character', () => {
   assert.is(cutLine(line, 10_000), line);
 });
 
+test('a text is cut to no less than sixteen bytes; a shorter one is left out', () => {
+  const line = JSON.stringify({ msg: 'x'.repeat(101) });
+  // 24 bytes are taken by what is around the text.
+  assert.is(cutLine(line, 40), `{"cut_bytes":111,"msg":"${'x'.repeat(11)}…"}`);
+  assert.is(cutLine(line, 39), '{"cut_bytes":111}');
+});
+
 test('a follower gets the same lines as the file', async ({ folder }) => {
   const { log, hub, close } = open(folder);
   const follower = hub.follow(() => true);
