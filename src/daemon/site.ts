@@ -82,7 +82,7 @@ export function createSite(options: Omit<SiteOptions, 'mending'>): Site {
     onMended: (run_id) =>
       log.warn({ run_id }, 'the record of a run was damaged, and was made again from its events'),
     onReindexed: () =>
-      log.warn({}, 'an index of the event log was damaged, and was built again from the events'),
+      log.warn({}, 'a damaged part of the event log was made again from its events'),
   };
   return (isPostgres(options.config.store) ? fleetSite : localSite)({ ...options, mending });
 }

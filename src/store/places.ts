@@ -41,6 +41,12 @@ export function addPlaces(db: Database.Database): void {
   db.prepare('select run_id, accepted_seq, conversation, origin from run_places');
 }
 
+/** The rows of the runs that have a row in `runs`. */
+export const PLACES = `
+insert or ignore into run_places
+  select run_id, accepted_seq, coalesce(data ->> '$.conversation', run_id), data ->> '$.origin'
+  from runs where json_valid(data) and coalesce(data ->> '$.conversation', data ->> '$.origin') is not null`;
+
 /** Runs of a conversation, by the id of its first run. */
 export const IN_CONVERSATION = `(
   r.run_id in (select run_id from run_places where conversation = @conversation)

@@ -11,6 +11,7 @@ import {
   type StoredEvent,
   toReads,
 } from './port.ts';
+import type { RecountPart } from './recount.ts';
 import {
   type CommitRows,
   type EventRow,
@@ -20,6 +21,7 @@ import {
   toRows,
   toRunLine,
 } from './row.ts';
+import type { RunUsage } from './usage.ts';
 
 /**
  * What a log answers: the methods of the port, on stored rows.
@@ -33,6 +35,8 @@ export type Calls = { [M in PlainCall]: OnRows<EventStore[M]> } & {
   verifyPart(now: number, restart: boolean): { done: boolean; damaged: string[] };
   /** Replaces a damaged row. False if the run has newer events than `line`. */
   mendRun(line: RunLine): boolean;
+  /** Counts runs again whose sums are lost: see `recount.ts`. Null: all are counted. */
+  recount(usages: readonly RunUsage[], after: number): RecountPart | null;
 };
 
 export interface OpenStore {
@@ -69,6 +73,8 @@ export interface StoredLog {
   open(): Promise<OpenStore>;
   ask: Ask;
   close(): Promise<void>;
+  /** How often it was written again, since a page was damaged. Absent: never. */
+  readonly rewritten?: number;
 }
 
 export interface StoreOptions {
@@ -76,23 +82,38 @@ export interface StoreOptions {
   project?: Project | undefined;
   /** A damaged row was rebuilt. */
   onMended?: ((run_id: string) => void) | undefined;
-  /** An index was damaged, and was built again from the tables. */
+  /** An index, or a table that follows from the events, was damaged, and was made again. */
   onReindexed?: (() => void) | undefined;
 }
 
 /** The port over a log that answers in stored rows. Converts rows, and rebuilds damaged ones. */
 export function createStore(log: StoredLog, options: StoreOptions = {}): EventStore {
-  const ask: Ask = (method, ...args) => log.ask(method, ...args);
+  const ask = (async (method, ...args) => {
+    const before = log.rewritten;
+    const answer = await log.ask(method, ...args);
+    if (log.rewritten === before) return answer;
+    await restorer.restore();
+    if (method === 'usage') await restorer.counted;
+    // What it read may lack rows.
+    return Object.hasOwn(READS, method) ? log.ask(method, ...args) : answer;
+  }) as Ask;
   const reads = toReads(async (method, args) =>
     fromStored(READS[method], await ask(method, ...(args as [never, never, never]))),
   );
   const mender = new RowMender(options, reads, (row) => ask('mendRun', toRunLine(row)));
+  const restorer = new Restorer(log, mender, options.project, reads);
+  const mending = mender.mending(reads);
   return {
-    ...mender.mending(reads),
+    ...mending,
+    usage: async (query) => {
+      await restorer.counted;
+      return mending.usage(query);
+    },
     open: async () => {
       const { report, damaged } = await log.open();
       try {
         await mender.mendAll(damaged);
+        restorer.count();
         return report;
       } catch (error) {
         // The first failure is the one to report.
@@ -115,6 +136,46 @@ export function createStore(log: StoredLog, options: StoreOptions = {}): EventSt
     verified: () => ask('verified'),
     close: () => log.close(),
   };
+}
+
+/** Makes again what a log has lost that was written again, from its events. */
+class Restorer {
+  /** Resolves when the usage is whole. */
+  counted: Promise<void> = Promise.resolve();
+  private readonly log: StoredLog;
+  private readonly mender: RowMender;
+  private readonly project: Project | undefined;
+  private readonly reads: LogReads;
+
+  constructor(log: StoredLog, mender: RowMender, project: Project | undefined, reads: LogReads) {
+    this.log = log;
+    this.mender = mender;
+    this.project = project;
+    this.reads = reads;
+  }
+
+  /** Resolves when the rows of the newest runs are there. The slow check makes the others. */
+  async restore(): Promise<void> {
+    const { damaged } = await this.log.ask('open');
+    await this.mender.mendAll(damaged);
+    this.count();
+  }
+
+  /** Counts usage again in the background. A failure is for the next start. */
+  count(): void {
+    this.counted = this.counted.then(() => this.countAll()).catch(() => {});
+  }
+
+  private async countAll(): Promise<void> {
+    for (let part = await this.log.ask('recount', [], 0); part !== null; ) {
+      const rows: (RunRow | null | undefined)[] = [];
+      for (const run_id of part.run_ids)
+        rows.push(await this.project?.(this.reads, run_id).catch(() => null));
+      const { after, to_seq } = part;
+      const usages = rows.flatMap((row) => (row?.usage && row.seq <= to_seq ? row.usage : []));
+      part = await this.log.ask('recount', usages, after);
+    }
+  }
 }
 
 /** An answer with its data parsed. */

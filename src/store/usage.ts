@@ -44,6 +44,13 @@ export interface RunUsage {
   cost: number | null;
 }
 
+/** A log of an older version has no event that says what was sent. */
+export const CLOUD_RUNS = `
+insert or ignore into cloud_runs
+  select run_id, accepted_seq from runs
+  where finished = 1 and json_valid(data) and json_extract(data, '$.record.cloud') and json_extract(data, '$.record.attempts') > 0
+    or run_id in (select stream from events where type = 'run.sent_to_cloud');`;
+
 const TABLES = `
 create table cloud_runs (run_id text primary key, accepted_seq integer not null) strict, without rowid;
 create index cloud_newest on cloud_runs (accepted_seq);
@@ -60,9 +67,7 @@ create table usage (
   estimated integer not null,
   primary key (hour, provider, model, client, cloud)
 ) strict, without rowid;
-insert into cloud_runs
-  select run_id, accepted_seq from runs
-  where finished = 1 and json_valid(data) and json_extract(data, '$.record.cloud') and json_extract(data, '$.record.attempts') > 0;
+${CLOUD_RUNS}
 insert into usage
   select cast(ended_at / ${HOUR_MS} as integer), provider, coalesce(json_extract(data, '$.record.model'), '?'),
     coalesce(json_extract(data, '$.record.client'), '?'), coalesce(json_extract(data, '$.record.cloud'), 0), count(*),
@@ -135,6 +140,11 @@ export class UsageTable {
   /** In the transaction of the caller. */
   add(usage: RunUsage): void {
     this.runs.add({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 });
+  }
+
+  /** Adds a run again to the table and to the one beside it, in the transaction of the caller. */
+  restore(usage: RunUsage, isLost: boolean, isLostBeside: boolean): void {
+    this.runs.restore({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 }, isLost, isLostBeside);
   }
 
   /** In the transaction of the caller. */

@@ -52,6 +52,8 @@ ${ALL_TO};`;
 export function addWords(db: Database.Database): void {
   if (!hasWords(db)) db.transaction(() => db.exec(TABLE))();
   else if (db.prepare(TO).get() === undefined) db.exec(ALL_TO);
+  // A damaged index is found here, where the open closes the database.
+  new Words(db);
 }
 
 /** Runs that ended behind an event, with that of their end. */

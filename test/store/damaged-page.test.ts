@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -51,7 +51,8 @@ test(
   placed(async (place) => {
     await filled(place);
     damage(place, 'runs');
-    // The events cannot make the rows again: the tables are damaged.
+    // The file cannot be written again: a folder is in the place of the journal.
+    mkdirSync(`${place.database}.mended-journal`);
     const store = place.store();
     await store.open();
     const seen = { read: new Set<string>(), damaged: new Set<string>() };

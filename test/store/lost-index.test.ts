@@ -2,37 +2,15 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { HOUR_MS } from '../../src/store/usage-sums.ts';
 import { accepted, event, makePlace, type Place, placed, run } from './samples.ts';
 
-/** Any page of any index is lost: the log finds all it had, and takes more. */
+/**
+ * Any page of any index, or of a table that follows from the events, is lost: the log finds all it
+ * had, and takes more.
+ */
 
 const RUNS = 300;
-
-async function fill(place: Place): Promise<void> {
-  const store = place.store();
-  await store.open();
-  const runs = Array.from({ length: RUNS }, (_, index) =>
-    run(`run_${String(index).padStart(40, '0')}`, {
-      finished: index !== 100,
-      state: index === 100 ? 'queued' : 'completed',
-      seq: index + 1,
-      cloud: true,
-      idempotency_key: `key of ${index}`,
-      conversation: CONVERSATION(index % 7),
-      origin: ORIGIN(index % 5),
-      record: { prompt: `needle ${index}`, output: 'text' },
-      usage: { ...USED, hour: index, model: `m${index}` },
-    }),
-  );
-  await store.append(accepted(1, runs));
-  const boots = Array.from({ length: 100 }, (_, index) => ({
-    ...event(RUNS + 1 + index, `daemon:boot_${index}`, 1),
-    type: 'daemon.boot_started',
-  }));
-  await store.append({ events: boots, runs: [] });
-  await store.searchRuns({ terms: ['needle'], limit: 1 });
-  await store.close();
-}
 
 const USED = {
   provider: 'far',
@@ -46,15 +24,50 @@ const USED = {
   cost: 46_000,
 };
 
+/** An hour of today, so that no day is folded. */
+const HOUR = Math.floor(Date.now() / HOUR_MS) - 10;
+
+const RUN_ROWS = Array.from({ length: RUNS }, (_, index) =>
+  run(`run_${String(index).padStart(40, '0')}`, {
+    finished: index !== 100,
+    state: index === 100 ? 'queued' : 'completed',
+    seq: index + 1,
+    cloud: index !== 100,
+    idempotency_key: `key of ${index}`,
+    conversation: `conversation ${String(index % 7).padStart(60, '0')}`,
+    origin: `origin ${String(index % 5).padStart(60, '0')}`,
+    record: { prompt: `needle ${index}`, output: 'text', cloud: true, attempts: 1 },
+    ...(index === 100 ? {} : { usage: { ...USED, hour: HOUR + (index % 9), model: `m${index}` } }),
+  }),
+);
+
+async function fill(place: Place): Promise<void> {
+  const store = place.store();
+  await store.open();
+  await store.append(accepted(1, RUN_ROWS));
+  const boots = Array.from({ length: 100 }, (_, index) => ({
+    ...event(RUNS + 1 + index, `daemon:boot_${index}`, 1),
+    type: index % 2 === 0 ? 'daemon.boot_started' : 'provider.embedding_sent',
+    at: (HOUR + (index % 5)) * HOUR_MS,
+    data: { provider: 'far', model: `e${index}`, client: 'mine', estimated_tokens: index },
+  }));
+  await store.append({ events: boots, runs: [] });
+  await store.searchRuns({ terms: ['needle'], limit: 1 });
+  await store.close();
+}
+
 interface Tree {
   name: string;
   pages: number[];
 }
 
-/** The indexes that have more than their root, with their pages. */
-function indexesOf({ database }: Place): { trees: Tree[]; size: number } {
+/** All indexes, and the tables that follow from the events, with their pages. */
+function treesOf({ database }: Place): { trees: Tree[]; size: number } {
   const db = new Database(database, { readonly: true });
-  const names = db.prepare<[], string>("select name from sqlite_schema where type = 'index'");
+  const names = db.prepare<[], string>(
+    `select name from sqlite_schema where type = 'index' or type = 'table' and rootpage > 0
+      and name not in ('events', 'gaps', 'meta')`,
+  );
   const pages = db
     .prepare<[string], number>('select pageno from dbstat where name = ? order by path')
     .pluck();
@@ -81,6 +94,11 @@ async function surveyOf(place: Place): Promise<object> {
     unfinished: await store.unfinishedRuns(),
     counts: await store.countRuns(),
     usage: await store.usage({ from_hour: 0, key: 'client' }),
+    hours: await Promise.all(
+      Array.from({ length: 10 }, (_, at) =>
+        store.usage({ from_hour: HOUR + at, before_hour: HOUR + at + 1, key: null }),
+      ),
+    ),
     byKey: await Promise.all(
       some.map(async (each) => (await store.getRunByKey(`key of ${each}`))?.run_id),
     ),
@@ -124,10 +142,10 @@ for (const [how, byte] of [
   ['overwritten', 0xff],
 ] as const)
   test(
-    `each index of a log is built again when its first, middle or last page is ${how}`,
+    `each index and derived table of a log is made again when its first, middle or last page is ${how}`,
     placed(async (place) => {
-      const { trees, size } = indexesOf(whole);
-      assert.ok(trees.length >= 12, `${trees.length} indexes`);
+      const { trees, size } = treesOf(whole);
+      assert.ok(trees.length >= 19, `${trees.length} trees`);
       let rebuilt = 0;
       for (const { name, pages } of trees) {
         for (const page of new Set([pages[0], pages[pages.length >> 1], pages.at(-1)])) {
@@ -137,6 +155,8 @@ for (const [how, byte] of [
           bytes.fill(byte, (page - 1) * size, page * size);
           writeFileSync(place.database, bytes);
           place.reindexed = 0;
+          place.project = async (_, run_id) =>
+            RUN_ROWS.find((row) => row.run_id === run_id) ?? null;
           assert.equal(await surveyOf(place), expected, `${name}, page ${page}`);
           rebuilt += place.reindexed;
           assert.ok(place.reindexed <= 1, name);

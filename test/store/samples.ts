@@ -7,6 +7,7 @@ import type {
   Commit,
   EventStore,
   FoundRun,
+  Project,
   RunRow,
   SearchQuery,
   StoredEvent,
@@ -97,8 +98,10 @@ export interface Place {
   database: string;
   highWater: string;
   store(limits?: Partial<Limits>, onAlarm?: (error: Error) => void): EventStore;
-  /** How often its indexes were built again. */
+  /** How often a damaged part was made again. */
   reindexed: number;
+  /** Folds the row of a run. */
+  project?: Project;
   remove(): void;
 }
 
@@ -118,6 +121,7 @@ export function makePlace(
         ...files,
         limits: { ...SMALL_RESERVE, ...limits },
         onAlarm,
+        project: async (log, run_id) => (await place.project?.(log, run_id)) ?? null,
         onReindexed: () => {
           place.reindexed += 1;
         },

@@ -2,12 +2,18 @@ import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { syncFolderSync } from '../../home/disk.ts';
+import { isDamage } from '../failure.ts';
+import { PLACES } from '../places.ts';
+import { type Key, type Span, saveRecount } from '../recount.ts';
 import { pragma } from '../schema.ts';
+import { CLOUD_RUNS } from '../usage.ts';
 
 /**
  * Writes the database again, row by row, with new indexes, and puts it in the place of the old one.
  * For a file with a damaged page: SQLite can build an index again only where it can read the old
- * one. False: a table is damaged too, or there is no space. Then nothing has changed.
+ * one. Of a table that follows from the events, the rows that can be read are kept. The others are
+ * made again: here, or by who reads the events. False: another table is damaged too, or there is no
+ * space. Then nothing has changed.
  *
  * The index of words is left out, since the next open makes it. No other connection of this process
  * may have the file open: its lock would be lost.
@@ -15,17 +21,37 @@ import { pragma } from '../schema.ts';
 export function copyTables(database: string): boolean {
   const copy = `${database}.mended`;
   try {
-    rmSync(copy, { force: true });
+    rmSync(copy, { force: true, recursive: true });
     copyInto(copy, database);
     for (const suffix of ['-wal', '-shm']) rmSync(database + suffix, { force: true });
     renameSync(copy, database);
     syncFolderSync(dirname(database));
     return true;
   } catch {
-    for (const suffix of ['', '-journal']) rmSync(copy + suffix, { force: true });
+    for (const suffix of ['', '-journal']) rmSync(copy + suffix, { force: true, recursive: true });
     return false;
   }
 }
+
+/** A row without a digest is damaged, so who meets it folds the run. */
+const LOST_RUNS = `
+insert or ignore into runs (run_id, accepted_seq, finished, state, provider, seq, data)
+  select stream, seq, 0, '?', '?', seq, '{}' from events
+  where version = 1 and type = 'run.accepted' and stream not in (select run_id from runs)`;
+
+/**
+ * The tables that follow from the events, with what makes lost rows again. Null: the mender of rows
+ * and the recount of usage do, which fold runs.
+ */
+const DERIVED: Readonly<Record<string, string | null>> = {
+  runs: LOST_RUNS,
+  run_digests: null,
+  run_places: PLACES,
+  cloud_runs: CLOUD_RUNS,
+  usage: null,
+  cache_usage: null,
+  embedding_usage: null,
+};
 
 function copyInto(copy: string, database: string): void {
   const db = new Database(database);
@@ -41,7 +67,12 @@ function copyInto(copy: string, database: string): void {
       made.exec('begin');
       for (const { sql } of parts.filter(isTable)) made.exec(sql);
       forgetIndexes(db);
-      for (const { name } of parts.filter(isTable)) copyRows(db, made, name);
+      const lost: Record<string, Span> = {};
+      for (const { name } of parts.filter(isTable)) {
+        const span = copyRows(db, made, name);
+        if (span !== null) lost[name] = span;
+      }
+      makeAgain(made, lost);
       for (const { sql } of parts.filter((part) => !isTable(part))) made.exec(sql);
       for (const name of ['application_id', 'user_version']) setAs(db, made, name);
       made.exec('commit');
@@ -53,6 +84,18 @@ function copyInto(copy: string, database: string): void {
   }
 }
 
+function makeAgain(made: Database.Database, lost: Readonly<Record<string, Span>>): void {
+  const names = Object.keys(lost);
+  if (names.length === 0) return;
+  for (const name of names) made.exec(DERIVED[name] ?? '');
+  // The next check begins with the first event, and finds the rows that are missing.
+  made.exec(`delete from meta where name = 'verified'`);
+  const { usage, cache_usage, embedding_usage } = lost;
+  if (usage === undefined && cache_usage === undefined && embedding_usage === undefined) return;
+  const to_seq = made.prepare<[], number>('select coalesce(max(seq), 0) from events').pluck().get();
+  saveRecount(made, { usage, cache_usage, embedding_usage, after: 0, to_seq: to_seq ?? 0 });
+}
+
 /** SQLite reads a table by an index that has all its columns, whatever the query says. */
 function forgetIndexes(db: Database.Database): void {
   db.unsafeMode(true);
@@ -61,11 +104,52 @@ function forgetIndexes(db: Database.Database): void {
     pragma writable_schema = reset;`);
 }
 
-function copyRows(from: Database.Database, to: Database.Database, name: string): void {
-  const rows = from.prepare<[], unknown[]>(`select * from "${name}" not indexed`).raw();
-  const places = rows.columns().map(() => '?');
-  const insert = to.prepare<unknown[]>(`insert into "${name}" values (${places})`);
-  for (const row of rows.safeIntegers().iterate()) insert.run(...row);
+/** Copies the rows from both ends of a table. Returns where some are lost; null: none is. */
+function copyRows(from: Database.Database, to: Database.Database, name: string): Span | null {
+  const isDerived = Object.hasOwn(DERIVED, name);
+  const keys = keyOf(from, name);
+  const found: [Key | null, Key | null] = [null, null];
+  for (const [at, order] of [
+    [0, 'asc'],
+    [1, 'desc'],
+  ] as const) {
+    const sorted = keys.map((key) => `${key} ${order}`).join(', ');
+    const rows = from
+      .prepare<[], unknown[]>(`select ${keys}, * from "${name}" not indexed order by ${sorted}`)
+      .raw();
+    const places = rows.columns().slice(keys.length);
+    const insert = to.prepare<unknown[]>(`insert into "${name}" values (${places.map(() => '?')})`);
+    try {
+      for (const row of rows.safeIntegers().iterate()) {
+        insert.run(...row.slice(keys.length));
+        found[at] = row
+          .slice(0, keys.length)
+          .map((key) => (typeof key === 'bigint' ? Number(key) : key));
+      }
+      if (at === 0) return null;
+    } catch (error) {
+      if (!isDerived || !isLost(error)) throw error;
+    }
+  }
+  return found;
+}
+
+/** A damaged page, or a row of one that its table does not take. */
+function isLost(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return isDamage(error) || String(code).startsWith('SQLITE_CONSTRAINT');
+}
+
+/** The columns in whose order the rows are stored. */
+function keyOf(db: Database.Database, name: string): string[] {
+  const columns = db.prepare<[string], { name: string; pk: number }>(
+    'select name, pk from pragma_table_info(?) where pk > 0 order by pk',
+  );
+  const hasRowid = db
+    .prepare<[string], number>('select wr = 0 from pragma_table_list where name = ?')
+    .pluck()
+    .get(name);
+  return hasRowid === 1 ? ['rowid'] : columns.all(name).map((column) => column.name);
 }
 
 interface Part {

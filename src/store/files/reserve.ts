@@ -3,7 +3,7 @@ import { closeSync, constants, fsyncSync, openSync, rmSync, statSync, writeSync 
 import { dirname, join } from 'node:path';
 import { freeBytesSync } from '../../home/disk.ts';
 import { platform } from '../../home/platform.ts';
-import { isFull } from '../failure.ts';
+import { codeOf, isFull } from '../failure.ts';
 
 /**
  * The reserve: a file that only uses space. It is deleted on a full disk, so that the last events
@@ -68,8 +68,13 @@ export function isWhole(file: string, bytes: number): boolean {
   return !platform.hasBlocks || found.blocks * BLOCK_BYTES >= bytes;
 }
 
-/** False if a write fails for lack of space. SQLite reports a used up quota as a broken disk. */
-export function canWriteBeside(database: string): boolean {
+/** True if there was no space. SQLite reports a used up quota as a broken disk. */
+export function isOutOfSpace(thrown: unknown, database: string): boolean {
+  return isFull(thrown) || (codeOf(thrown).startsWith('SQLITE_IOERR') && !canWriteBeside(database));
+}
+
+/** False if a write fails for lack of space. */
+function canWriteBeside(database: string): boolean {
   const probe = join(dirname(database), 'events.probe');
   try {
     write(probe, PROBE_BYTES);

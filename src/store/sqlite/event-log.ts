@@ -2,9 +2,9 @@ import { type BigIntStats, fstatSync, statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { hasCode, SvcError } from '../../errors.ts';
-import { asStoreError, codeOf, isDamage, isFull } from '../failure.ts';
+import { asStoreError, isDamage } from '../failure.ts';
 import { type HighWater, type Mark, readMark } from '../files/high-water.ts';
-import { canWriteBeside, type Reserve } from '../files/reserve.ts';
+import { isOutOfSpace, type Reserve } from '../files/reserve.ts';
 import { Wal, walOf } from '../files/wal.ts';
 import { Audit } from '../inspect/audit.ts';
 import { verifyLog } from '../inspect/verify.ts';
@@ -20,8 +20,10 @@ import {
   type VerifyReport,
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
+import { type RecountPart, UsageRecount } from '../recount.ts';
 import type { CommitRows, RunLine } from '../row.ts';
 import type { Calls, OpenStore } from '../store.ts';
+import type { RunUsage } from '../usage.ts';
 import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { WordSteps, Words } from '../words.ts';
 import { type OpenOptions, openLog } from './open.ts';
@@ -150,6 +152,11 @@ export class EventLog extends Reads implements Calls {
         hint: 'Put the folder back, or look who removed it; then run: svc start',
       });
     return this.failure;
+  }
+
+  recount(usages: readonly RunUsage[], after: number): RecountPart | null {
+    if (this.failure !== null) throw this.failure;
+    return new UsageRecount(this.db, this.writes.usage).step(usages, after);
   }
 
   /** Replaces a damaged row. False if the run has newer events. */
@@ -283,9 +290,9 @@ export class EventLog extends Reads implements Calls {
     if (failure !== null) return failure;
     if ((thrown as { code?: unknown }).code === CONFLICT) return thrown;
     const { database } = this.options;
-    const full =
-      isFull(thrown) || (codeOf(thrown) === 'SQLITE_IOERR_WRITE' && !canWriteBeside(database));
-    return full ? new SvcError('store_full', undefined, { cause: thrown }) : this.fail(thrown);
+    return isOutOfSpace(thrown, database)
+      ? new SvcError('store_full', undefined, { cause: thrown })
+      : this.fail(thrown);
   }
 
   private fail(cause: unknown): SvcError {

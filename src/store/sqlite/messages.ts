@@ -13,5 +13,5 @@ export type Reply = { id: number; result: unknown } | { id: number; error: Throw
 /** Sent without a call: the log can no longer be written. */
 export type Alarm = { alarm: ThrownError };
 
-/** Sent without a call: an index was damaged, and was built again. */
+/** Sent without a call: the log was written again, since a page was damaged. */
 export type Notice = { reindexed: true };

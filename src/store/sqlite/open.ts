@@ -16,7 +16,7 @@ import {
   sizeOf,
 } from '../files/database-file.ts';
 import { HighWater, type Mark, type MarkFile, readMarkFile } from '../files/high-water.ts';
-import { Reserve, reserveFile } from '../files/reserve.ts';
+import { isOutOfSpace, Reserve, reserveFile } from '../files/reserve.ts';
 import { hasWal, refuseForeignWal, refuseLostDatabase } from '../files/wal.ts';
 import { checkHighWater, checkTail, hashAt } from '../inspect/check.ts';
 import { addAskers, addDerived, addPlaces } from '../places.ts';
@@ -135,7 +135,9 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   } catch (error) {
     db?.close();
     (highWater as HighWater | null)?.close();
-    throw asStoreError(error, database);
+    throw isOutOfSpace(error, database)
+      ? new SvcError('store_full', undefined, { cause: error })
+      : asStoreError(error, database);
   }
 }
 

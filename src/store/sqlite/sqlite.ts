@@ -32,6 +32,7 @@ export function createSqliteStore(options: SqliteOptions): EventStore {
 class ThreadedLog implements StoredLog {
   private readonly options: SqliteOptions;
   private readonly limits: NonNullable<SqliteOptions['limits']>;
+  rewritten = 0;
   private thread: StoreThread | null = null;
   /** Its log is not open yet. */
   private opening: StoreThread | null = null;
@@ -53,7 +54,10 @@ class ThreadedLog implements StoredLog {
         `This process has the event log ${database} open already.`,
       );
     const limits = threadLimits(this.limits);
-    const thread = new StoreThread({ database, highWater, limits }, onAlarm, onReindexed);
+    const thread = new StoreThread({ database, highWater, limits }, onAlarm, () => {
+      this.rewritten += 1;
+      onReindexed();
+    });
     thread.gone.then(release, release);
     this.opening = thread;
     try {

@@ -44,11 +44,22 @@ export class SumsTable<Row extends SumsRow, Sum> {
 
   /** In the transaction of the caller. */
   add(row: Row): void {
+    this.addBeside(this.addMain(row));
+  }
+
+  /** The same of the parts that are lost. */
+  restore(row: Row, isLost: boolean, isLostBeside: boolean): void {
+    const placed = isLost ? this.addMain(row) : row;
+    if (isLostBeside) this.addBeside(placed);
+  }
+
+  /** As the row is placed. */
+  private addMain(row: Row): Row {
     const { add, insert } = this.statements;
     const isKnown = add.run(row).changes > 0;
     const placed = isKnown ? row : this.placed(row);
     if (!isKnown) insert.run(placed);
-    this.addBeside(placed);
+    return placed;
   }
 
   /** The same of a row that was placed before. It may lack sums. */

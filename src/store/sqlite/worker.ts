@@ -25,8 +25,8 @@ if (parentPort !== null) {
 
 /**
  * What answers the calls of one log, in the thread that calls this. The first call that meets a
- * damaged page has the file written again with new indexes, and is then answered. If a table is
- * damaged too, the file stays, and lists leave out what cannot be read.
+ * damaged page has the file written again, and is then answered. If the events are damaged too, the
+ * file stays, and lists leave out what cannot be read.
  */
 export function answersOf(
   options: OpenOptions,

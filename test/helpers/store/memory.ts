@@ -169,6 +169,10 @@ export class MemoryLog implements Calls {
     return { seq: this.lastSeq, at: null, complete: true, problems: [], damaged: 0 };
   }
 
+  recount(): null {
+    return null;
+  }
+
   mendRun(): boolean {
     return false;
   }

@@ -23,19 +23,27 @@ export function createStoreHere(options: SqliteOptions): EventStore {
     if ('error' in reply) throw unpackError(reply.error);
     return reply.result as never;
   };
+  const onRewritten = () => {
+    rewritten += 1;
+    onReindexed();
+  };
   const end = () => {
     perform = null;
     release?.();
     release = null;
   };
+  let rewritten = 0;
   return createStore(
     {
       ask,
+      get rewritten() {
+        return rewritten;
+      },
       open: async () => {
         release = own(database);
         if (release === null) throw new SvcError('daemon_already_running');
         perform = answersOf({ database, highWater, limits }, (message) =>
-          'alarm' in message ? onAlarm(unpackError(message.alarm)) : onReindexed(),
+          'alarm' in message ? onAlarm(unpackError(message.alarm)) : onRewritten(),
         );
         return ask('open').catch((error: unknown) => {
           end();
