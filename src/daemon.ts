@@ -18,6 +18,7 @@ import {
   type RuntimeFile,
   readRuntimeFile,
 } from './home/runtime-file.ts';
+import { forgetStart, noteStart } from './home/starting.ts';
 import { programVersion } from './home/version.ts';
 import { ownsAny } from './store/files/ownership.ts';
 import { connect } from './transport/control/client.ts';
@@ -40,6 +41,7 @@ export async function serveDaemon(options: ServeOptions): Promise<number> {
   const boot = (rejoins: boolean) =>
     bootDaemon(options, rejoins).catch((error: unknown) => toFailure(error));
   const failure = await bootUntilEnd(boot, (ms) => delay(ms));
+  forgetStart(options.paths.runtime);
   // Work that does not end in time must not keep the process.
   const leaving = setTimeout(exit, EXIT_AFTER_MS);
   if (!ownsAny()) leaving.unref();
@@ -58,6 +60,7 @@ async function bootDaemon(
   readCertificate(config);
   const problems = await refuseUnusable(paths, isPostgres(config.store));
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
+  if (!rejoins) await noteStart(paths.runtime);
   if (!rejoins) await ownHome(paths, config.limits.start_ms);
   const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';

@@ -8,6 +8,7 @@ import { boundCompiledCode, compiledCode } from '../home/compiled-code.ts';
 import { hostBootId } from '../home/host.ts';
 import { platform } from '../home/platform.ts';
 import { folderOf, writeRuntimeFile } from '../home/runtime-file.ts';
+import { forgetStart } from '../home/starting.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
 import type { EventStore } from '../store/port.ts';
@@ -117,6 +118,7 @@ async function announce(
     node: process.version,
     addresses,
   });
+  forgetStart(paths.runtime);
 }
 
 /** Writes a file beside the log. On a full disk it spends the reserve, as the log does. */

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -107,7 +108,10 @@ test('the daemon of an older version, which does not say its folder, is found an
   await home.svc(['start']);
   const { folder: _, ...older } = JSON.parse(readFileSync(home.paths.runtime, 'utf8'));
   writeFileSync(home.paths.runtime, JSON.stringify(older));
-  rmSync(home.paths.socket);
+  // A removed socket would be made again.
+  const other = join(home.folder, 'other');
+  writeFileSync(other, '');
+  renameSync(other, home.paths.socket);
   assert.is((await home.svc(['status'])).code, 4);
   const { code, stderr } = await home.svc(['restart']);
   assert.is(code, 0, stderr);

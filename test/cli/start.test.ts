@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, isAbsolute } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { tryLock } from '../../src/home/file-lock.ts';
 import { findPaths } from '../../src/home/paths.ts';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -117,6 +118,31 @@ test('start and run report a daemon without its socket, and start no second one'
   assert.match(status.stdout, 'unresponsive');
   assert.match(status.stderr, /socket was deleted.*svc restart/);
   await end();
+});
+
+test('a start that waits for the home is ended by svc stop, and says so', async ({ home }) => {
+  mkdirSync(dirname(home.paths.lock), { recursive: true, mode: 0o700 });
+  const release = await tryLock(home.paths.lock);
+  const start = home.spawn(['start']);
+  await waitFor(
+    'it waits',
+    () => readdirSync(home.folder).some((name) => /^starting-\d+\.json$/.test(name)),
+    { within_ms: 60_000 },
+  );
+  const stop = await home.svc(['stop']);
+  assert.equal([stop.code, stop.stderr], [0, '']);
+  assert.match(stop.stdout, /^svc has stopped \(pid \d+\)\.\n$/);
+  const { code, stderr } = await start.ended;
+  assert.equal(
+    [code, stderr],
+    [
+      4,
+      'error: The start was ended: svc stop, or a signal, came before the daemon was ready.\n' +
+        'hint: Start it again with: svc start\n',
+    ],
+  );
+  release?.();
+  assert.is((await home.svc(['status'])).code, 3);
 });
 
 test('an empty HOME is not the working folder', () => {

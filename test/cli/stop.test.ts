@@ -1,6 +1,8 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
-import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
+import { folderOf, writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type FakeDaemon, runtimeFile, status, suiteWithDaemon } from './fake-daemon.ts';
 import { startSleeper } from './sleeper.ts';
 
@@ -127,6 +129,38 @@ test('a process of ours that does not answer is asked with SIGTERM, and with --f
     const { code } = await home.svc(args);
     assert.is(code, 0);
     assert.is(await ended, signal);
+  }
+});
+
+test('a process that starts and has no runtime file yet is ended too, and that of a copy is not', async ({
+  home,
+  daemon,
+}) => {
+  await daemon.close();
+  const { runtime } = home.paths;
+  for (const [args, signal] of [
+    [['stop'], 'SIGTERM'],
+    [['stop', '--force'], 'SIGKILL'],
+  ] as const) {
+    const [starting, copied] = [await startSleeper(), await startSleeper()];
+    const note = { ...starting, folder: folderOf(runtime) };
+    const file = ({ pid }: { pid: number }) => join(home.folder, `starting-${pid}.json`);
+    writeFileSync(file(starting), JSON.stringify(note));
+    const folder = { ...note.folder, inode: '1' };
+    writeFileSync(file(copied), JSON.stringify({ ...copied, folder }));
+    const { code, stdout } = await home.svc(args);
+    const said =
+      signal === 'SIGTERM'
+        ? `svc has stopped (pid ${starting.pid}).\n`
+        : `svc did not stop in time and was killed (pid ${starting.pid}). The next start recovers its runs.\n`;
+    assert.equal([code, stdout], [0, said]);
+    assert.is(await starting.ended, signal);
+    assert.ok(copied.isAlive());
+    assert.equal(
+      readdirSync(home.folder).filter((name) => name.startsWith('starting-')),
+      [],
+    );
+    await copied.end();
   }
 });
 

@@ -18,7 +18,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const config = loadConfig(paths.config, { flags: start.flags });
   refuseOpenBind(config);
   readCertificate(config);
-  const { was_running, pid, runs } = await stopDaemon(stop);
+  const { was_running, pid, runs } = await stopDaemon({ ...stop, keepsStarts: true });
   if (was_running && !json)
     note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
   printStarted(await startOrExplain(start, () => !json), json);

@@ -22,7 +22,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   try {
     if (flags.replace === true) {
       const { stopDaemon } = await import('./stop-daemon.ts');
-      await stopDaemon({ paths, force: false, timeout_ms: undefined });
+      await stopDaemon({ paths, force: false, timeout_ms: undefined, keepsStarts: true });
     }
     await mayTakeOver(paths);
     const { serveDaemon } = await import('../../daemon.ts');

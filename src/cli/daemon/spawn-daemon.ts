@@ -101,13 +101,16 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
     );
     child.on('exit', (code, signal) => {
       const details = signal === null ? {} : { details: { signal } };
+      const isStopped = signal === platform.endSignal || (signal === null && code === 0);
       const died = () =>
         fail(
-          new SvcError(
-            'internal',
-            `The daemon ended while it started (${signal ?? `exit code ${code}`}).`,
-            { hint: 'See: svc doctor', ...details },
-          ),
+          isStopped
+            ? new SvcError('daemon_stopping', STOPPED)
+            : new SvcError(
+                'internal',
+                `The daemon ended while it started (${signal ?? `exit code ${code}`}).`,
+                { hint: 'See: svc doctor', ...details },
+              ),
         );
       // Its last message may arrive after its exit.
       if (child.connected) child.on('disconnect', died);
@@ -115,6 +118,8 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
     });
   });
 }
+
+const STOPPED = 'The start was ended: svc stop, or a signal, came before the daemon was ready.';
 
 function openOutput(file: string): number {
   try {

@@ -104,7 +104,7 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
         'timed_out',
         `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ` +
           `${findSocket(paths)}.`,
-        { hint: 'Its socket may have been deleted. Start it again with: svc restart' },
+        { hint: 'Its socket was deleted, and is not made again here. Run: svc restart' },
       );
     }
     await delay(RETRY_MS);

@@ -3,6 +3,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
+import { forgetStart, startsOf } from '../../home/starting.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
@@ -14,6 +15,8 @@ export interface StopOptions {
   force: boolean;
   /** Longest wait for active runs; undefined: as the daemon is configured. */
   timeout_ms: number | undefined;
+  /** Leaves the processes that start a daemon: one of them may be the next one. */
+  keepsStarts?: boolean;
   /** Called when the stop waits for runs. */
   onDrain?: (runs: Results['status']['runs']) => void;
   /** Called when a silent daemon is sent a signal. */
@@ -44,8 +47,21 @@ const POLL_MS = 10;
  * 1. The request goes over the socket; a silent daemon gets SIGTERM, which Windows does not have.
  * 2. With `force`, a daemon that has not ended in time is killed.
  * 3. Only a process that is proven to be the daemon gets a signal.
+ * 4. What starts already when the stop begins ends too. A later start takes the home after it.
  */
 export async function stopDaemon(options: StopOptions): Promise<DaemonStop> {
+  const starts = options.keepsStarts === true ? [] : startsOf(options.paths.runtime);
+  const stopped = await stopRunning(options);
+  for (const start of starts) {
+    if (start.pid === stopped.pid || ownerOf(start) !== 'ours') continue;
+    const { pid, killed } = await endProcess(start, options);
+    forgetStart(options.paths.runtime, start.pid);
+    if (!stopped.was_running) Object.assign(stopped, { was_running: true, pid, killed });
+  }
+  return stopped;
+}
+
+async function stopRunning(options: StopOptions): Promise<DaemonStop> {
   const answering = await againWhenCut(() => ask(options.paths)).catch(noAnswer);
   const identity = provenProcess(options.paths);
   if (answering === null) return stopSilent(identity, options);
@@ -131,15 +147,21 @@ async function patienceOf(
 }
 
 /** There may be a process without an answer. */
-async function stopSilent(
-  identity: Identity | null,
-  { force, timeout_ms, onSilent }: StopOptions,
-): Promise<DaemonStop> {
+async function stopSilent(identity: Identity | null, options: StopOptions): Promise<DaemonStop> {
+  const { force } = options;
   if (identity === null) return { was_running: false, pid: null, killed: false, runs: null };
+  if (!force && platform.endSignal !== null) options.onSilent?.(identity.pid);
+  return endProcess(identity, options);
+}
+
+/** By a signal. */
+async function endProcess(
+  identity: Identity,
+  { force, timeout_ms }: StopOptions,
+): Promise<DaemonStop> {
   const { pid } = identity;
   const { endSignal } = platform;
   if (force || endSignal === null) return killOrGiveUp(identity, pid, force);
-  onSilent?.(pid);
   process.kill(pid, endSignal);
   const gone = await isGone(identity, (timeout_ms ?? defaultLimits.drain_ms) + MARGIN_MS);
   return gone

@@ -1,6 +1,7 @@
+import { existsSync, watch } from 'node:fs';
 import { chmod, lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { whyUnusable } from '../../causes.ts';
 import { operations } from '../../contract/operations/operations.ts';
 import type { Operation } from '../../contract/operations/row.ts';
@@ -26,7 +27,8 @@ import type { Response } from './protocol.ts';
  * 4. A connection that does not begin with the protocol goes to the HTTP server and its bounds.
  * 5. Unsent bytes are counted. A connection that is closed for them loses its answers, and can
  *    follow its runs again.
- * 6. A client that does not read delays no other. When the server closes, it is disconnected after
+ * 6. A socket file that was removed is made again. The other connections stay.
+ * 7. A client that does not read delays no other. When the server closes, it is disconnected after
  *    a moment.
  */
 
@@ -49,16 +51,24 @@ const COUNTED_LENGTH = 16 * 1024;
 
 export class ControlServer {
   private readonly options: ControlOptions;
-  private readonly server: Server;
+  private server: Server;
+  private readonly ended = new AbortController();
+  private restoring: Promise<void> = Promise.resolve();
   private readonly connections = new Set<Socket>();
   private readonly unsent: UnsentBytes;
 
   constructor(options: ControlOptions) {
     this.options = options;
     this.unsent = options.unsent ?? new UnsentBytes(options.limits, options.log);
-    this.server = createServer((socket) => this.serve(socket));
-    this.server.maxConnections = options.limits.connections;
-    this.server.on('error', (error) => options.log.warn({ err: error }, 'the local socket failed'));
+    this.server = this.create();
+  }
+
+  private create(): Server {
+    const { limits, log } = this.options;
+    const server = createServer((socket) => this.serve(socket));
+    server.maxConnections = limits.connections;
+    server.on('error', (error) => log.warn({ err: error }, 'the local socket failed'));
+    return server;
   }
 
   /** The caller has locked the store, so an existing socket belongs to a daemon that crashed. */
@@ -66,14 +76,8 @@ export class ControlServer {
     const { socket } = this.options;
     try {
       if (platform.hasSocketFile) await clear(socket);
-      await new Promise<void>((resolve, reject) => {
-        this.server.once('error', reject);
-        this.server.listen(socket, () => {
-          this.server.off('error', reject);
-          resolve();
-        });
-      });
-      if (platform.hasSocketFile) await chmod(socket, 0o600);
+      await this.bind();
+      if (platform.hasSocketFile) this.watchFile();
     } catch (error) {
       if (error instanceof SvcError) throw error;
       throw new SvcError(
@@ -90,8 +94,48 @@ export class ControlServer {
     return socket;
   }
 
+  private async bind(): Promise<void> {
+    const { server } = this;
+    const { socket } = this.options;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(socket, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+    if (platform.hasSocketFile) await chmod(socket, 0o600);
+  }
+
+  /** Where the system cannot watch a folder, a removed file stays removed. */
+  private watchFile(): void {
+    const { socket, log } = this.options;
+    const options = { persistent: false, signal: this.ended.signal };
+    try {
+      watch(dirname(socket), options, (_, name) => {
+        if (name === basename(socket)) this.restoring = this.restoring.then(() => this.restore());
+      }).on('error', (error) => log.debug({ err: error }, 'the local socket is not watched'));
+    } catch (error) {
+      log.debug({ err: error }, 'the local socket is not watched');
+    }
+  }
+
+  private async restore(): Promise<void> {
+    const { socket, log } = this.options;
+    if (this.ended.signal.aborted || existsSync(socket)) return;
+    // Its close would remove the new file, so it comes before.
+    this.server.close();
+    this.server = this.create();
+    await this.bind().then(
+      () => log.warn({}, 'the local socket was removed, and was made again'),
+      (error: unknown) => log.warn({ err: error }, 'the local socket cannot be made again'),
+    );
+  }
+
   /** Stops listening, lets writes finish for a moment, and closes the rest. */
   async close(): Promise<void> {
+    this.ended.abort();
+    await this.restoring;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const connection of this.connections) connection.destroySoon();
     const cut = setTimeout(() => {

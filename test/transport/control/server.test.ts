@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
+import { platform } from '../../../src/home/platform.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import type { Reply } from '../../../src/transport/control/methods.ts';
 import type { Method } from '../../../src/transport/control/protocol.ts';
@@ -127,6 +128,34 @@ test('a client that does not read cannot keep the server from closing', async (c
   await waitFor('the server is closed', () => closed);
   await closing;
   client.destroy();
+});
+
+test('a socket that was removed is made again, as often as that happens, and open connections stay', async (context) => {
+  if (!platform.hasSocketFile) return;
+  const socket = join(context.folder, 'svc.sock');
+  const said: unknown[] = [];
+  const log = { ...silent, warn: (...[, text]: unknown[]) => void said.push(text) };
+  const first = await serve(context, { status: () => 'up' }, socket, log);
+  const answers = async (client: Socket) => {
+    client.write(request(1));
+    const [text] = await once(client, 'data');
+    assert.match(String(text), '"up"');
+  };
+  for (const time of [1, 2]) {
+    rmSync(socket);
+    await waitFor('the socket is there', () => existsSync(socket) && said.length === time);
+    assert.is(statSync(socket).mode & 0o777, 0o600);
+    const client = connect(socket);
+    await once(client, 'connect');
+    await answers(client);
+    client.destroy();
+  }
+  await answers(first);
+  assert.equal(said, Array(2).fill('the local socket was removed, and was made again'));
+  first.destroy();
+  await context.server?.close();
+  context.server = null;
+  assert.not.ok(existsSync(socket));
 });
 
 test('a connection that closes during a start cancels its request, and the run continues', async (context) => {
