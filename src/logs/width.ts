@@ -1,8 +1,9 @@
 /** Text and the columns that a terminal needs for it. The only table of wide characters. */
 
-/** Columns of a text of one line: wide characters take two, marks and joiners none. */
+/** Columns of a text of one line: wide characters take two; marks, joiners and styles none. */
 export function widthOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
+  if (text.includes(STYLE)) return widthOf(util().stripVTControlCharacters(text));
   let width = 0;
   for (const { segment } of segmenter().segment(text))
     width += isWide(segment) || segment.includes(AS_EMOJI) ? 2 : isBare(segment) ? 0 : 1;
@@ -48,6 +49,10 @@ export function fitting(text: string, width: number): string {
   return kept;
 }
 
+/** As `paint` begins one. */
+const STYLE = '\u001b[';
+// Not imported: see paths.ts.
+const util = () => process.getBuiltinModule('node:util');
 const PLAIN = /^[\x20-\x7e]*$/;
 const BARE = String.raw`^[\p{M}\p{Cf}]+$`;
 /** The selector makes the character before it an emoji. */

@@ -82,6 +82,18 @@ export function hanging(text: string, indent: number, columns: number): string {
   return below(wrap.add(text) + wrap.end(), indent);
 }
 
+/** A text of several lines. Each that does not fit is broken between words, below its beginning. */
+export function wrapped(text: string, columns: number): string {
+  return text
+    .split('\n')
+    .map((line) => {
+      if (widthOf(line) <= columns) return line;
+      const indent = line.length - line.trimStart().length;
+      return line.slice(0, indent) + hanging(line.slice(indent), indent, columns);
+    })
+    .join('\n');
+}
+
 /** The lines after the first, moved to the column `indent`. */
 export function below(text: string, indent: number): string {
   return text.replaceAll('\n', `\n${' '.repeat(indent)}`);

@@ -91,20 +91,27 @@ test('/list shows conversations, and /load continues one or leaves all as it was
       ? error(new SvcError('run_unknown', 'There is no run run_0.').body())
       : result({ provider: 'local', model: 'tiny', cloud: false, conversation }),
   );
-  const { id, created_at } = run;
-  const one = {
-    id: 'run_7',
-    title: null,
-    prompt: 'of\u001b[2J\nold',
-    turns: 2,
-    run: { id, created_at },
-  };
-  daemon.on('conversation.list', ({ result }) => result({ conversations: [one], next: null }));
+  const { id } = run;
+  const begun = { id, created_at: new Date().toISOString() };
+  const once = { title: null, prompt: 'hi', turns: 1, client: 'command line 7', run: begun };
+  const conversations = [
+    ...[1, 2, 3, 4].map((number) => ({ ...once, id: `run_once${number}` })),
+    { ...once, id: 'run_7', prompt: 'of\u001b[2J "old"', turns: 2 },
+    { ...once, id: 'run_8', client: 'chat 7' },
+    { ...once, id: 'run_9', title: 'Birds' },
+  ];
+  daemon.on('conversation.list', ({ result }) => result({ conversations, next: null }));
   const { code, stderr } = await home.svc(['chat'], {
     stdin: '/list\n/load run_7\n/load run_0\n/load\nagain\n',
   });
   assert.is(code, 2);
-  assert.match(stderr, /run_7 +.*2 turns: "of/);
+  const shown = stderr.slice(0, stderr.indexOf('The next turn')).replace(/\S+ m?s ago/g, '1 s ago');
+  assert.is(
+    shown,
+    '  run_7  1 s ago, 2 turns: of\ufffd[2J "old"\n  run_8  1 s ago: hi\n  run_9  1 s ago: Birds\n' +
+      'Asked once:\n' +
+      [1, 2, 3].map((number) => `  run_once${number}  1 s ago: hi\n`).join(''),
+  );
   assert.not.ok(stderr.includes('\u001b'), 'a title controls no terminal');
   assert.match(stderr, 'The next turn: local/tiny');
   assert.match(stderr, 'There is no run run_0.');
@@ -370,10 +377,65 @@ onTty('a chat says with whom one talks, and Tab completes', async ({ home, daemo
 onTty('a chat that continues says what', async ({ home, daemon }) => {
   answering(daemon);
   const args = ['chat', '--conversation', 'run_1', '--model', 'far/gpt'];
-  const { text } = await onTerminal(args, home.env, playing([['> ', '\u0004']]));
+  const env = { ...home.env, NO_COLOR: '1', COLUMNS: '80' };
+  const { text } = await onTerminal(args, env, playing([['> ', '\u0004']]));
   assert.match(
     text,
-    'far/gpt · cloud: what you type leaves this machine · conversation run_1 · 2 turns · last: "again"',
+    'far/gpt · cloud: what you type leaves this machine · continues 2 turns · last:\nagain\n',
+  );
+});
+
+test('chat -c continues a conversation of the folder before what was asked once there', async ({
+  home,
+  daemon,
+}) => {
+  answering(daemon);
+  const origin = process.cwd();
+  const later = { ...run, conversation: 'run_3', continues: 'run_3' };
+  const pages = [
+    [
+      { ...run, id: 'run_9', origin },
+      { ...later, id: 'run_8', origin: '/elsewhere', conversation: 'run_2' },
+    ],
+    [
+      { ...run, id: 'run_7', origin },
+      { ...later, id: 'run_6', origin },
+    ],
+  ];
+  daemon.on('run.list', ({ params: { before }, result }) =>
+    result(before === 'run_8' ? { runs: pages[1], next: null } : { runs: pages[0], next: 'run_8' }),
+  );
+  assert.is((await home.svc(['chat', '-c'], { stdin: 'one\n' })).code, 0);
+  const chat = { ...run, id: 'run_5', origin, client: 'chat 7' };
+  daemon.on('run.list', ({ result }) => result({ runs: [...(pages[0] ?? []), chat], next: null }));
+  assert.is((await home.svc(['chat', '-c'], { stdin: 'two\n' })).code, 0);
+  assert.equal(started(daemon), [
+    { prompt: 'one', conversation: 'run_3' },
+    { prompt: 'two', conversation: 'run_5' },
+  ]);
+});
+
+onTty('Up brings a pasted text back as it was', async ({ home, daemon }) => {
+  answering(daemon);
+  const UP = '\u0010';
+  const type = (text: string): Script => [
+    ['> ', `${text}\r`],
+    ['answer', ''],
+  ];
+  const script: Script = [
+    ...type('see: \u001b[200~one\r\rtwo\u001b[201~'),
+    ...type('other'),
+    ...type(`${UP}${UP} end`),
+    ['> ', '\u0004'],
+  ];
+  const pasted = 'see: one\n\ntwo';
+  const { code, text } = await onTerminal(['chat'], home.env, playing(script));
+  assert.is(code, 0, text);
+  const again: Script = [...type(`${UP}${UP}${UP}`), ['> ', '\u0004']];
+  await onTerminal(['chat'], home.env, playing(again));
+  assert.equal(
+    started(daemon).map(({ prompt }) => prompt),
+    [pasted, 'other', `${pasted} end`, pasted],
   );
 });
 

@@ -163,7 +163,8 @@ onTty('a whole word of the question decides, or its first letter alone', async (
   const again = text.split('Type one of these words: yes, no, always, show.\n');
   assert.is(again.length - 1, wrong.length, text);
   const undo = 'is allowed from now on. To undo it: svc mcp set git --tool git_add=ask';
-  assert.is(text.split(`git/git_add of ${TARGET} ${undo}\n`).length - 1, 2, text);
+  const plain = text.replaceAll('\n', ' ');
+  assert.is(plain.split(`git/git_add of ${TARGET} ${undo} `).length - 1, 2, text);
 });
 
 onTty(

@@ -18,16 +18,31 @@ export interface TerminalOutput {
 
 const BOUND_MS = 120_000;
 
+/** Types, and returns whether it is done. It hears what the terminal shows so far. */
+type Typist = (typed: Writable, seen: string) => boolean;
+
 export function onTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  /** Types, and returns whether it is done. It hears what the terminal shows so far. */
-  type?: (typed: Writable, seen: string) => boolean,
+  type?: Typist,
 ): Promise<TerminalOutput> {
-  const words = [process.execPath, PROGRAM, ...args].map(
-    (word) => `'${word.replaceAll("'", `'\\''`)}'`,
-  );
-  const child = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], {
+  return atTerminal(`exec ${commandOf(args)}`, env, type);
+}
+
+/** The command line of `svc` with these arguments. */
+export function commandOf(args: readonly string[]): string {
+  const words = [process.execPath, PROGRAM, ...args];
+  return words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+}
+
+/** Any command line at a terminal. `COLUMNS` of the environment is the width of that. */
+export function atTerminal(
+  command: string,
+  env: NodeJS.ProcessEnv,
+  type?: Typist,
+): Promise<TerminalOutput> {
+  const wide = env.COLUMNS === undefined ? '' : `stty cols ${env.COLUMNS}; `;
+  const child = spawn('script', ['-qefc', wide + command, '/dev/null'], {
     env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' },
     stdio: [type === undefined ? 'ignore' : 'pipe', 'pipe', 'inherit'],
     timeout: BOUND_MS,

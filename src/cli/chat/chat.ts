@@ -1,5 +1,7 @@
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { listFlag, textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, paint } from '../print/output.ts';
@@ -12,7 +14,8 @@ import { withTargetOfShell } from '../run/target-of-shell.ts';
 import { completeChat } from './complete.ts';
 import { ChatHistory } from './history.ts';
 import { openMessages } from './lines.ts';
-import { Chat } from './turns.ts';
+import { Chat, LAST, type Place } from './turns.ts';
+import { CHAT, lastConversation } from './who.ts';
 
 /** Answers one message after the other, at a terminal or from a pipe: each line is a turn. */
 export async function run(context: Context): Promise<number> {
@@ -21,16 +24,18 @@ export async function run(context: Context): Promise<number> {
     throw new SvcError('usage', 'svc chat prints answers as text.', {
       hint: 'For a record of each turn: svc run --json, then svc run -c --json',
     });
-  const { conversation, ...input } = readRunInput(flags);
+  const { conversation, ...input } = readRunInput({ client: `${CHAT}${process.ppid}`, ...flags });
   const preset = textFlag(flags, 'preset') ?? null;
   if (preset !== null) findPreset(preset, paths.config);
+  const starts = isTerminal(0) || conversation === LAST;
+  if (starts && flags['no-start'] !== true) await ensureDaemon(context);
   const chat = new Chat(context, openStdout(), {
     request: await withTargetOfShell(input, paths),
-    place: typeof conversation === 'string' ? { conversation } : {},
+    place: await placeOf(conversation, input.origin, paths),
     files: await readAttachments(listFlag(flags, 'file') ?? [], await configuredBytes(paths)),
     preset,
   });
-  if (isTerminal(0)) await begin(context, chat);
+  if (isTerminal(0)) await begin(chat);
   const history = isTerminal(0) && (await keepsPrompts(paths)) ? new ChatHistory(paths) : null;
   const messages = openMessages(history, (line) => completeChat(line, paths));
   try {
@@ -46,9 +51,16 @@ export async function run(context: Context): Promise<number> {
   return chat.exit;
 }
 
-/** Says with whom the user talks. A daemon that has to start does so before the first message. */
-async function begin(context: Context, chat: Chat): Promise<void> {
-  if (context.flags['no-start'] !== true) await ensureDaemon(context);
+/** Of the runs in this folder, those of a conversation go before one that was asked once. */
+async function placeOf(conversation: unknown, origin: unknown, paths: Paths): Promise<Place> {
+  if (typeof conversation !== 'string') return {};
+  if (conversation !== LAST || typeof origin !== 'string') return { conversation };
+  const found = await lastConversation(paths, origin).catch(whenNotRunning(() => null));
+  return { conversation: found ?? conversation };
+}
+
+/** Says with whom the user talks. */
+async function begin(chat: Chat): Promise<void> {
   const next = await chat.whoIsNext();
   if (next !== null) note(paint('dim', oneLine(next), 2));
   note('Type a message. /help lists the commands, and Ctrl-D ends the chat.');

@@ -9,12 +9,15 @@ import {
 import { dirname, join } from 'node:path';
 import type { Paths } from '../../home/paths.ts';
 
-/** Lines that the editor offers, and characters of one that is kept. */
+/** Entries that the editor offers, and characters of one that is kept. */
 const LINES_MAX = 1000;
 const LINE_MAX = 4096;
+/** The end of a line within an entry, in the file. No line has this character: it is Enter. */
+const BREAK = '\r';
 
 /**
- * The lines typed in chats, for the editor. It owns a private file, which has them oldest first.
+ * What was typed in chats, for the editor: lines, and texts of several lines that were pasted. It
+ * owns a private file, which has them oldest first.
  *
  * 1. The file is cut to `LINES_MAX` lines when it is opened with twice as many.
  * 2. A file that cannot be read or written only costs the history.
@@ -36,14 +39,15 @@ export class ChatHistory {
     this.lines.length = Math.min(this.lines.length, LINES_MAX);
     quietly(() => {
       mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 });
-      appendFileSync(this.file, `${line}\n`, { mode: 0o600 });
+      appendFileSync(this.file, `${line.replaceAll('\n', BREAK)}\n`, { mode: 0o600 });
     });
   }
 
   private read(): void {
     quietly(() => {
       const lines = readFileSync(this.file, 'utf8').split('\n').slice(0, -1);
-      this.lines.push(...lines.slice(-LINES_MAX).reverse());
+      const newest = lines.slice(-LINES_MAX).map((line) => line.replaceAll(BREAK, '\n'));
+      this.lines.push(...newest.reverse());
       chmodSync(this.file, 0o600);
       if (lines.length < 2 * LINES_MAX) return;
       const short = `${this.file}.new`;

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { isTerminal, note, writeError } from '../print/output.ts';
 import { keepTyped } from '../print/question.ts';
+import { stopAtCtrlZ } from '../print/stop-job.ts';
 import type { Completion } from './complete.ts';
 import type { ChatHistory } from './history.ts';
 
@@ -96,15 +97,21 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
       const [begun, later] = [draft.slice(0, end), draft.slice(end)];
       const pasted: string[] = [];
       const paste = watchPaste();
-      editor.on('line', (each) => {
-        history?.add(each);
-        if (line !== null) waiting.push(each);
-        else if (paste.isOpen()) {
+      stopAtCtrlZ(editor, { stop: paste.end, goOn: paste.begin });
+      editor.on('line', (typed) => {
+        // An entry of several lines comes back with other line ends from some versions of Node.
+        const each = typed.replaceAll('\r', '\n');
+        if (line === null && paste.isOpen()) {
           pasted.push(each);
           editor.setPrompt(MORE);
           editor.prompt();
-        } else {
-          line = [...pasted, each].join('\n');
+          return;
+        }
+        const whole = [...(line === null ? pasted : []), each].join('\n');
+        history?.add(whole);
+        if (line !== null) waiting.push(whole);
+        else {
+          line = whole;
           // Lines that were pasted with this one come first.
           setImmediate(() => editor.close());
         }
@@ -133,20 +140,21 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
 }
 
 /** Has the terminal mark what is pasted. A terminal that cannot ignores that. */
-function watchPaste(): { isOpen(): boolean; end(): void } {
+function watchPaste(): { isOpen(): boolean; begin(): void; end(): void } {
   let isOpen = false;
   const onKey = (_: unknown, { name }: { name?: string } = {}) => {
     if (name === 'paste-start' || name === 'paste-end') isOpen = name === 'paste-start';
   };
-  process.stdin.on('keypress', onKey);
-  markPastes(true);
-  return {
-    isOpen: () => isOpen,
-    end() {
-      process.stdin.off('keypress', onKey);
-      markPastes(false);
-    },
+  const begin = () => {
+    process.stdin.on('keypress', onKey);
+    markPastes(true);
   };
+  const end = () => {
+    process.stdin.off('keypress', onKey);
+    markPastes(false);
+  };
+  begin();
+  return { isOpen: () => isOpen, begin, end };
 }
 
 /** The bracketed paste of xterm. */

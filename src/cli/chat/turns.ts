@@ -22,10 +22,10 @@ import { inHome, withHome } from './complete.ts';
 import { checkModel, conversationsText, nextText, nextTurn } from './who.ts';
 
 /** Names the newest conversation of this folder: `--continue`. */
-const LAST = 'last';
+export const LAST = 'last';
 
 /** What a turn says of the conversation. Nothing: it begins one. */
-interface Place {
+export interface Place {
   conversation?: string;
   continues?: string;
 }

@@ -34,27 +34,71 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
   });
   const turns = `${runs.length}${more === null ? '' : ' or more'}`;
   const lines = [
-    `conversation ${conversation}`,
-    `${turns} ${turns === '1' ? 'turn' : 'turns'}`,
-    `last: ${JSON.stringify(shortened(runs[0]?.prompt ?? '', PROMPT_WIDTH))}`,
+    `continues ${turns} ${turns === '1' ? 'turn' : 'turns'}`,
     ...[turnsText(turns_of)].filter((text) => text !== ''),
+    `last: ${shortened(runs[0]?.prompt ?? '', PROMPT_WIDTH)}`,
   ];
   return oneLine([...who, ...lines].join(' · '));
 }
 
-/** The latest conversations: their ids, when they went on, and what they are about. */
+type Conversation = Results['conversation.list']['conversations'][number];
+
+/**
+ * The latest conversations: their ids, when they went on, and what they are about. Then what was
+ * asked once.
+ */
 export async function conversationsText(paths: Paths): Promise<string> {
-  const { conversations } = await askDaemon(paths, 'conversation.list', { limit: LISTED });
-  if (conversations.length === 0) return 'There is no conversation yet.';
-  const rows = conversations.map(({ id, title, prompt, turns, run }): [string, string] => {
-    const count = `${turns} ${turns === 1 ? 'turn' : 'turns'}`;
-    const about = JSON.stringify(shortened(title ?? prompt, PROMPT_WIDTH));
-    return [oneLine(id), oneLine(`${ago(run.created_at)}, ${count}: ${about}`)];
-  });
-  return columns(rows);
+  const { conversations } = await askDaemon(paths, 'conversation.list', { limit: READ });
+  const isChat = ({ turns, title, client }: Conversation) =>
+    turns > 1 || title !== null || isTyped(client);
+  const chats = conversations.filter(isChat).slice(0, LISTED);
+  const single = conversations.filter((each) => !isChat(each)).slice(0, SINGLE);
+  return [
+    chats.length === 0 ? 'There is no conversation yet.' : columns(chats.map(conversationRow)),
+    ...(single.length === 0 ? [] : ['Asked once:', columns(single.map(conversationRow))]),
+  ].join('\n');
+}
+
+function conversationRow({ id, title, prompt, turns, run }: Conversation): [string, string] {
+  const count = turns > 1 ? `, ${turns} turns` : '';
+  const about = shortened(title ?? prompt, PROMPT_WIDTH);
+  return [oneLine(id), oneLine(`${ago(run.created_at)}${count}: ${about}`)];
 }
 
 const LISTED = 10;
+const SINGLE = 3;
+/** Among them are some that were asked once. */
+const READ = 50;
+
+/**
+ * The newest conversation of a folder: the first run of it. Null: there is none among the newest
+ * runs, or there are only runs that were asked once.
+ */
+export async function lastConversation(paths: Paths, origin: string): Promise<string | null> {
+  let before: string | null = null;
+  for (let page = 0; page < PAGES; page += 1) {
+    const query = { limit: RUNS, texts: 'short', ...(before === null ? {} : { before }) };
+    const found: Results['run.list'] = await askDaemon(paths, 'run.list', query);
+    const last = found.runs.find(
+      (run) => run.origin === origin && (run.continues !== undefined || isTyped(run.client)),
+    );
+    if (last !== undefined) return last.conversation ?? last.id;
+    if (found.next === null) return null;
+    before = found.next;
+  }
+  return null;
+}
+
+const RUNS = 100;
+const PAGES = 10;
+
+/** Whether a person typed to the client, in a chat. */
+function isTyped(client: string): boolean {
+  return client.startsWith(CHAT) || client === 'console';
+}
+
+/** How `svc chat` names itself, before the number of its shell. */
+export const CHAT = 'chat ';
 const TURNS_MAX = 100;
 const PROMPT_WIDTH = 40;
 

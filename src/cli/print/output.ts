@@ -2,6 +2,8 @@ import type { styleText } from 'node:util';
 import { SvcError } from '../../errors.ts';
 import { isTerminal } from '../../home/terminal.ts';
 import { oneLine, spellUnseen } from '../../logs/plain.ts';
+import { terminalColumns } from '../../logs/width.ts';
+import { wrapped } from '../../logs/word-wrap.ts';
 
 export { isTerminal };
 
@@ -32,13 +34,17 @@ export function beforeNotes(call: () => void): void {
   clear = call;
 }
 
-/** Prints a message for the user on stderr. */
+/** Prints a message for the user on stderr. A terminal gets it broken between words. */
 export function note(text: string): void {
+  noteAsIs(isTerminal(2) ? wrapped(text, terminalColumns(process.stderr)) : text);
+}
+
+function noteAsIs(text: string): void {
   clear();
   writeAll(2, `${text}\n`);
 }
 
-/** Prints a warning on stderr, as one line. */
+/** Prints a warning on stderr. */
 export function warn(text: string): void {
   note(`${paint('yellow', 'warning:', 2)} ${oneLine(text)}`);
 }
@@ -50,7 +56,7 @@ export function writeError(text: string): void {
 
 /** Prints an error on stderr, as text or JSON. */
 export function printError(error: SvcError, json: boolean): void {
-  if (json) note(spellUnseen(JSON.stringify({ error: error.body() })));
+  if (json) noteAsIs(spellUnseen(JSON.stringify({ error: error.body() })));
   else
     note(
       `${paint('red', 'error:', 2)} ${oneLine(error.message)}\n` +

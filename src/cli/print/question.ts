@@ -2,6 +2,7 @@ import { Writable } from 'node:stream';
 import { QUESTION_QUIET_MS } from '../../limits.ts';
 import { INTERRUPTED } from '../interrupt.ts';
 import { note, writeError } from './output.ts';
+import { stopAtCtrlZ } from './stop-job.ts';
 
 /**
  * Questions at a terminal.
@@ -145,6 +146,12 @@ async function readOnce(
       if (!isAsked && before + editor.line !== '') keep(before + editor.line);
       if (isAsked && (isSecret || typeof result !== 'string')) writeError('\n');
       resolve(result);
+    });
+    stopAtCtrlZ(editor, {
+      stop: () => {},
+      goOn: () => {
+        if (isAsked && isSecret) writeError(prompt);
+      },
     });
     // Before the editor hears of it.
     stdin.prependListener('keypress', onKey);

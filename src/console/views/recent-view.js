@@ -167,7 +167,7 @@ function draw() {
 /** Conversations, and what was asked once. @param {Conversation[]} rows */
 function parted(rows) {
   const isChat = (/** @type {Conversation} */ { turns, title: chosen, client }) =>
-    turns > 1 || chosen !== null || client === 'console';
+    turns > 1 || chosen !== null || client === 'console' || client.startsWith('chat ');
   return /** @type {const} */ ([rows.filter(isChat), rows.filter((one) => !isChat(one))]);
 }
 

@@ -1,0 +1,27 @@
+import type { Interface } from 'node:readline';
+
+/** What an editor has set at the terminal, beside its raw mode. */
+export interface Marks {
+  stop(): void;
+  goOn(): void;
+}
+
+/**
+ * Ctrl-Z in an editor stops the job, as it does where no editor reads. Meanwhile the terminal is as
+ * usual. The editor of Node stops its own process alone, so the shell would go on to wait for
+ * `npx`, and after it continues, it reads nothing any more.
+ */
+export function stopAtCtrlZ(editor: Interface, marks: Marks): void {
+  editor.on('SIGTSTP', () => {
+    const { stdin } = process;
+    marks.stop();
+    stdin.setRawMode(false);
+    // This process and those that wait for it. Where no shell can continue it, nothing stops.
+    process.kill(0, 'SIGTSTP');
+    stdin.setRawMode(true);
+    marks.goOn();
+    // The shell wrote below the line.
+    Object.assign(editor, { prevRows: 0 });
+    editor.prompt(true);
+  });
+}

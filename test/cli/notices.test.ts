@@ -1,0 +1,120 @@
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
+import { widthOf } from '../../src/logs/width.ts';
+import type { Home } from '../helpers/svc.ts';
+import { hasTerminal, onTerminal, playing, type Script } from '../helpers/terminal.ts';
+import { run, suiteWithDaemon } from './fake-daemon.ts';
+
+/** Notices and errors at a terminal are broken between words, whatever its width is. */
+const test = suiteWithDaemon('notices');
+const onTty = hasTerminal ? test : test.skip;
+
+const WIDTHS = [40, 60, 80, 200];
+const ID = 'run_01KB4Z8Q6N2X5T9V7W3Y1R0M8P';
+
+/** What a terminal of this width shows, without the movements of an editor. */
+async function shown(
+  { env }: Home,
+  columns: number,
+  args: readonly string[],
+  script?: Script,
+): Promise<string> {
+  const type = script === undefined ? undefined : playing(script);
+  const { text } = await onTerminal(args, { ...env, NO_COLOR: '1', COLUMNS: `${columns}` }, type);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds commands of a terminal
+  return text.replace(/\u001b\[[?\d;]*[A-Za-z]/g, '');
+}
+
+/** The lines fit, and are those of the text: none could have had the first word of the next one. */
+function isBroken(lines: readonly string[], text: string, columns: number): void {
+  assert.is(lines.join(' ').replace(/ +/g, ' '), text);
+  for (const [index, line] of lines.entries()) {
+    assert.ok(widthOf(line) <= columns, `${columns}: ${line}`);
+    const next = lines[index + 1]?.trimStart().split(' ', 1)[0];
+    if (next !== undefined) assert.ok(widthOf(`${line} ${next}`) > columns, `${columns}: ${line}`);
+  }
+}
+
+onTty('an error and its hint', async ({ home, daemon }) => {
+  const message = 'The model "far" is not there, and 日本語の文 says that it was removed yesterday.';
+  const hint = 'Choose another one with a name that is shorter, or wait until it is there again.';
+  daemon.on('run.start', ({ error }) =>
+    error(new SvcError('model_unknown', message, { hint }).body()),
+  );
+  for (const columns of WIDTHS) {
+    const lines = (await shown(home, columns, ['run', 'hi'])).trimEnd().split('\n');
+    const at = lines.findIndex((line) => line.startsWith('hint: '));
+    isBroken(lines.slice(0, at), `error: ${message}`, columns);
+    isBroken(lines.slice(at), `hint: ${hint}`, columns);
+  }
+  assert.is((await home.svc(['run', 'hi'])).stderr, `error: ${message}\nhint: ${hint}\n`);
+});
+
+onTty('the lines of a chat', async ({ home, daemon }) => {
+  daemon.on('run.next', ({ result }) =>
+    result({ provider: 'local', model: 'SmolLM2-135M-Instruct.Q4_1', cloud: false }),
+  );
+  const conversation = { id: ID, title: null, turns: 3, client: 'test' };
+  daemon.on('conversation.list', ({ result }) =>
+    result({
+      conversations: [{ ...conversation, prompt: 'say "hi" to all', run }],
+      next: null,
+    }),
+  );
+  const script: Script = [
+    ['> ', '/help\r'],
+    ['ends the', ''],
+    ['> ', '/list\r'],
+    ['to all', ''],
+    ['> ', '\u0004'],
+  ];
+  for (const columns of WIDTHS) {
+    const text = await shown(home, columns, ['chat'], script);
+    for (const line of text.split('\n')) assert.ok(widthOf(line) <= columns, `${columns}: ${line}`);
+    const [head = '', rest = ''] = text.split('Type a message.');
+    const who = 'local/SmolLM2-135M-Instruct.Q4_1 · on this machine · a new conversation';
+    isBroken(head.trimEnd().split('\n'), who, columns);
+    const begin = `Type a message.${rest.slice(0, rest.indexOf('\n>'))}`.trimEnd();
+    isBroken(
+      begin.split('\n'),
+      'Type a message. /help lists the commands, and Ctrl-D ends the chat.',
+      columns,
+    );
+    const list = text.slice(text.lastIndexOf(`  ${ID}`)).split('\n> ', 1)[0]?.trimEnd();
+    const about = (list ?? '').slice(ID.length + 2).replace(/\s+/g, ' ');
+    assert.match(about, /^ \d+ days ago, 3 turns: say "hi" to all$/);
+    assert.is(list?.includes('\n'), columns < 80, `${columns}: ${list}`);
+  }
+});
+
+onTty('what model pull says of the memory', async ({ home, daemon }) => {
+  const fit =
+    'It needs about 1.3 GiB of memory, by its size; models may use 17.7 GiB, and 13.6 GiB are free.';
+  daemon.on('model.pull', ({ event, result }) => {
+    event({
+      id: 'pull_1',
+      file: 'tiny.gguf',
+      choices: [],
+      existing: false,
+      state: 'completed',
+      error: null,
+      retry_at: null,
+      sha256: 'ab',
+      verified: true,
+      offset_bytes: 0,
+      attempt: 1,
+      bytes: 1,
+      hashed_bytes: 1,
+      size_bytes: 1,
+      fit: { text: fit },
+    });
+    result({ id: 'local/tiny', name: 'tiny' });
+  });
+  for (const columns of WIDTHS) {
+    const text = await shown(home, columns, ['model', 'pull', 'tiny']);
+    const lines = text.slice(0, text.indexOf('local/tiny')).trimEnd().split('\n');
+    isBroken(lines, fit, columns);
+  }
+});
+
+test.run();
