@@ -105,7 +105,8 @@ export const errors = {
   ),
   context_length_exceeded: invalid(
     'Prompt and answer do not fit the context of the model.',
-    'Shorten the prompt, lower --max-tokens, or use a model with a longer context.',
+    'Shorten the prompt, lower --max-tokens, raise --context of a local model, ' +
+      'or use another model.',
     { keepsStatus: 4 },
   ),
   idempotency_conflict: invalid(

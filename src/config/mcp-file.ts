@@ -142,7 +142,16 @@ export function transportOf({ command, built_in }: McpServerConfig): 'svc' | 'st
 /** What is started or asked, for people. */
 export function targetOf({ command, built_in, url }: McpServerConfig): string {
   if (built_in !== null) return `${built_in.type} ${built_in.reach.join(' ')}`;
-  return command?.[0] ?? url ?? '';
+  return command === null ? (url ?? '') : shortCommand(command);
+}
+
+/** A command up to what it starts: `npx -y server`. What follows may have a secret. */
+function shortCommand([program = '', ...args]: readonly string[]): string {
+  const named = args.findIndex((word) => !word.startsWith('-'));
+  const shown = args.slice(0, named + 1);
+  const isPlain = shown.every((word) => /^[\w./:@+-]+$/.test(word));
+  const words = isPlain ? shown : [];
+  return [program, ...words, ...(words.length < args.length ? ['…'] : [])].join(' ');
 }
 
 /** The same with all arguments, as a shell takes them. */

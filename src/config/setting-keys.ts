@@ -15,6 +15,21 @@ export function settingKeys(): string[] {
   ];
 }
 
+/** The words of settings that take one of several, by key. What they expect names them. */
+export function settingWords(): Record<string, string[]> {
+  const words = settingKeys().map((key): [string, string[]] => {
+    const {
+      expects = '',
+      fromText = (text: string): unknown => text,
+      read,
+    } = findSetting(key)?.spec ?? {};
+    const named = expects.replace(/^one of /, '').split(/, or |, | or /);
+    const isTaken = (word: string) => read?.(fromText(word)) !== undefined;
+    return [key, named.filter((word) => /^\w+$/.test(word) && isTaken(word))];
+  });
+  return Object.fromEntries(words.filter(([, taken]) => taken.length > 1));
+}
+
 /** Where a dotted key is in the configuration: in a group, under a name that may have dots. */
 export function settingPath(key: string): string[] {
   return key.split(/\.(.+)/s, 2);

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { machines } from '../../machines/all.ts';
@@ -8,7 +9,9 @@ import { describe } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run/chart.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { RUN_STATES } from '../../src/contract/options.ts';
+import { buildsFor } from '../../src/home/engine-builds.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
+import { atTerminal, commandOf, hasTerminal } from '../helpers/terminal.ts';
 
 const test = suite<{ home: Home; bash: string }>('svc completion');
 
@@ -76,6 +79,13 @@ test('bash offers the values a flag is chosen from, and leaves free ones to the 
   assert.equal(complete(bash, 'svc help runs sh'), ['show']);
   assert.equal(complete(bash, 'svc run --conversation runs-'), ['runs-1']);
   assert.equal(complete(bash, 'svc run --system '), []);
+  assert.equal(complete(bash, 'svc config set log_level w'), ['warn']);
+  assert.equal(complete(bash, 'svc config set history.prompts '), ['keep', 'omit']);
+  assert.equal(complete(bash, 'svc config set model '), ['models-1', 'models:2']);
+  assert.equal(complete(bash, 'svc launch co'), ['codex', 'continue']);
+  assert.equal(complete(bash, 'svc engine install '), ['builds-1', 'builds:2']);
+  assert.equal(complete(bash, 'svc pull '), ['catalogue-1', 'catalogue:2']);
+  assert.equal(complete(bash, 'svc rm '), ['models-1', 'models:2']);
   assert.equal(complete(bash, 'svc runs export --output '), []);
 });
 
@@ -128,6 +138,7 @@ test('names come without a daemon, which is not started for them', async ({ home
   assert.equal(await list('models'), ['local/svc-mini', 'local/tiny', 'fast']);
   assert.equal(await list('providers'), ['local', 'near']);
   assert.ok((await list('settings')).includes('limits.queue_runs'));
+  assert.equal(await list('builds'), Object.keys(buildsFor()));
   writeFileSync(home.paths.config, '{');
   assert.equal(await list('providers'), [], 'a broken file offers nothing');
   assert.not.ok(existsSync(home.paths.runtime));
@@ -149,5 +160,47 @@ for (const shell of ['zsh', 'fish']) {
     if (error === undefined) assert.is(stderr, '');
   });
 }
+
+/** Values of settings, programs and builds, where a Tab key asks for them. */
+const OFFERS: readonly (readonly [line: string, offers: RegExp])[] = [
+  ['svc config set log_level ', /\bdebug\b[\s\S]*\bwarn\b/],
+  ['svc config set history.outputs ', /\bkeep\b[\s\S]*\bomit\b/],
+  ['svc launch ', /\bclaude\b[\s\S]*\bopencode\b/],
+  ['svc engine install ', /\bcuda\b[\s\S]*\bvulkan\b/],
+  ['svc pull ', /\bqwen3:0\.6b\b/],
+];
+
+const hasFish = spawnSync('fish', ['--version']).status === 0;
+(hasFish ? test : test.skip)('fish offers values', async ({ home }) => {
+  const file = join(home.folder, 'offers.fish');
+  writeFileSync(file, (await home.svc(['completion', 'fish'])).stdout);
+  for (const [line, offers] of OFFERS) {
+    const ask = `function svc; ${commandOf([])} $argv; end; source ${file}; complete -C '${line}'`;
+    const { stdout, stderr } = spawnSync('fish', ['-c', ask], { env: home.env, encoding: 'utf8' });
+    assert.match(stdout, offers, `${line}: ${stdout}${stderr}`);
+  }
+});
+
+const hasZsh = hasTerminal && spawnSync('zsh', ['--version']).status === 0;
+(hasZsh ? test : test.skip)('zsh offers values', async ({ home }) => {
+  const file = join(home.folder, 'offers.zsh');
+  writeFileSync(file, (await home.svc(['completion', 'zsh'])).stdout);
+  const begin =
+    `PS1='zsh# '; LISTMAX=999; autoload -U compinit; compinit -u -d ${home.folder}/dump; ` +
+    `svc() { ${commandOf([])} "$@" }; source ${file}`;
+  for (const [line, offers] of OFFERS) {
+    let step = 0;
+    const { text } = await atTerminal('zsh -f -i', home.env, (typed, all) => {
+      const seen = stripVTControlCharacters(all);
+      if (step === 0 && all.includes('\u001b[?2004h')) step = typed.write(`${begin}\r`) ? 1 : 1;
+      if (step === 1 && seen.includes('zsh# ')) step = typed.write(`${line}\t\t`) ? 2 : 2;
+      const offered = seen.slice(seen.lastIndexOf(line) + line.length);
+      if (step === 2 && seen.includes(line) && offers.test(offered))
+        step = typed.write('\u0003\rexit\r') ? 3 : 3;
+      return step === 3;
+    });
+    assert.match(stripVTControlCharacters(text), offers, line);
+  }
+});
 
 test.run();

@@ -49,7 +49,9 @@ onTty(
     assert.match(text.slice(text.indexOf('Stopped')), MARKED);
     assert.match(continued, 'the answer');
     assert.equal(
-      daemon.asked.filter(({ method }) => method === 'run.start').map(({ params }) => params.prompt),
+      daemon.asked
+        .filter(({ method }) => method === 'run.start')
+        .map(({ params }) => params.prompt),
       ['half a message'],
     );
   },

@@ -13,6 +13,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { programs } from '../../src/cli/launch/programs.ts';
 import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
+import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 /** svc launch, with programs that only say what they got. */
@@ -108,6 +109,24 @@ setInterval(() => {}, 1000);
     });
   } finally {
     process.kill(pid, 'SIGKILL');
+  }
+});
+
+test('a server that does not say what its models can is said to be unknown', async ({
+  home,
+  bin,
+}) => {
+  const upstream = await Upstream.start();
+  try {
+    const words = ['provider', 'add', 'fake', '--base-url', upstream.base_url, '--model', 'm'];
+    assert.is((await home.svc(words)).code, 0);
+    const { stderr } = await launch(home, bin, ['claude', '-m', 'fake/m']);
+    const said = 'svc does not know whether fake/m calls tools. An agent needs them.';
+    assert.match(stderr, said);
+    assert.not.match(stderr, 'warning:');
+    await home.svc(['provider', 'remove', 'fake']);
+  } finally {
+    await upstream.stop();
   }
 });
 

@@ -79,7 +79,7 @@ test('the files of other programs are imported, without what they allow', async 
   assert.equal(servers, [
     {
       name: 'My-Server',
-      target: 'npx',
+      target: 'npx …',
       variables: ['HOME', 'DEBUG', 'OPENAI_API_KEY'],
       keys: ['OWN'],
       env: ['KEY'],
@@ -178,7 +178,7 @@ test('with a daemon: test, show, an allowed tool, hostile texts, and a server th
   assert.is(JSON.parse(dead.stderr).error.code, 'mcp_unavailable');
   assert.match((await home.svc(['mcp', 'list'])).stdout, /dead +(failing|stopped).*exit code 3/s);
   const status = await home.svc(['status']);
-  assert.match(status.stdout, /tools +x ready\.idle\n/);
+  assert.match(status.stdout, /tools +x ready, idle\n/);
   assert.match(status.stdout, /tools +dead (failing|stopped): .*exit code 3/);
   const doctor = JSON.parse((await home.svc(['doctor', '--json'])).stdout);
   const checks = doctor.checks.filter(({ name }: { name: string }) => name.startsWith('tools '));

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { widthOf } from '../../src/logs/width.ts';
@@ -21,8 +22,7 @@ async function shown(
 ): Promise<string> {
   const type = script === undefined ? undefined : playing(script);
   const { text } = await onTerminal(args, { ...env, NO_COLOR: '1', COLUMNS: `${columns}` }, type);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: it finds commands of a terminal
-  return text.replace(/\u001b\[[?\d;]*[A-Za-z]/g, '');
+  return stripVTControlCharacters(text);
 }
 
 /** The lines fit, and are those of the text: none could have had the first word of the next one. */
@@ -36,7 +36,8 @@ function isBroken(lines: readonly string[], text: string, columns: number): void
 }
 
 onTty('an error and its hint', async ({ home, daemon }) => {
-  const message = 'The model "far" is not there, and 日本語の文 says that it was removed yesterday.';
+  const message =
+    'The model "far" is not there, and 日本語の文 says that it was removed yesterday.';
   const hint = 'Choose another one with a name that is shorter, or wait until it is there again.';
   daemon.on('run.start', ({ error }) =>
     error(new SvcError('model_unknown', message, { hint }).body()),
@@ -56,16 +57,13 @@ onTty('the lines of a chat', async ({ home, daemon }) => {
   );
   const conversation = { id: ID, title: null, turns: 3, client: 'test' };
   daemon.on('conversation.list', ({ result }) =>
-    result({
-      conversations: [{ ...conversation, prompt: 'say "hi" to all', run }],
-      next: null,
-    }),
+    result({ conversations: [{ ...conversation, prompt: 'say "hi" to all', run }], next: null }),
   );
   const script: Script = [
     ['> ', '/help\r'],
-    ['ends the', ''],
+    ['"""', ''],
     ['> ', '/list\r'],
-    ['to all', ''],
+    ['"hi"', ''],
     ['> ', '\u0004'],
   ];
   for (const columns of WIDTHS) {
@@ -80,7 +78,10 @@ onTty('the lines of a chat', async ({ home, daemon }) => {
       'Type a message. /help lists the commands, and Ctrl-D ends the chat.',
       columns,
     );
-    const list = text.slice(text.lastIndexOf(`  ${ID}`)).split('\n> ', 1)[0]?.trimEnd();
+    const list = text
+      .slice(text.lastIndexOf(`  ${ID}`))
+      .split('\n> ', 1)[0]
+      ?.trimEnd();
     const about = (list ?? '').slice(ID.length + 2).replace(/\s+/g, ' ');
     assert.match(about, /^ \d+ days ago, 3 turns: say "hi" to all$/);
     assert.is(list?.includes('\n'), columns < 80, `${columns}: ${list}`);
@@ -91,12 +92,11 @@ onTty('what model pull says of the memory', async ({ home, daemon }) => {
   const fit =
     'It needs about 1.3 GiB of memory, by its size; models may use 17.7 GiB, and 13.6 GiB are free.';
   daemon.on('model.pull', ({ event, result }) => {
-    event({
+    const record = {
       id: 'pull_1',
       file: 'tiny.gguf',
       choices: [],
       existing: false,
-      state: 'completed',
       error: null,
       retry_at: null,
       sha256: 'ab',
@@ -104,17 +104,35 @@ onTty('what model pull says of the memory', async ({ home, daemon }) => {
       offset_bytes: 0,
       attempt: 1,
       bytes: 1,
-      hashed_bytes: 1,
       size_bytes: 1,
       fit: { text: fit },
-    });
-    result({ id: 'local/tiny', name: 'tiny' });
+    };
+    event({ ...record, state: 'verifying', hashed_bytes: 0 });
+    result({ id: 'local/tiny', name: 'tiny', capabilities: ['chat'] });
   });
   for (const columns of WIDTHS) {
     const text = await shown(home, columns, ['model', 'pull', 'tiny']);
-    const lines = text.slice(0, text.indexOf('local/tiny')).trimEnd().split('\n');
-    isBroken(lines, fit, columns);
+    const [said = '', end = ''] = text.split('\r');
+    isBroken(said.trimEnd().split('\n'), fit, columns);
+    assert.match(end, 'verifying tiny.gguf');
+    const after = text.slice(text.lastIndexOf('\r') + 1).replaceAll('\n', ' ');
+    assert.is(after, 'local/tiny Ask it with: svc run "…" --model tiny ', 'no bar stays');
   }
+});
+
+onTty('the models that have a short name', async ({ home }) => {
+  const cellsAt = async (columns: number) => {
+    const [head = '', ...rows] = (await shown(home, columns, ['model', 'search'])).split('\n');
+    return [head.split(/ {2,}/), rows.filter((row) => row.startsWith('llama3.3:70b '))[0]] as const;
+  };
+  const [narrow, row] = await cellsAt(80);
+  assert.equal(narrow, ['NAME', 'SIZE', 'MEMORY', 'FIT', 'GOOD FOR']);
+  assert.match(
+    row ?? '',
+    /^llama3\.3:70b +39\.6 GiB +\d+(\.\d)? GiB +(does not fit|tight|fits) +chat and tools.*$/,
+  );
+  const [wide] = await cellsAt(120);
+  assert.equal(wide.at(-1), 'LICENCE');
 });
 
 test.run();

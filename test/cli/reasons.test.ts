@@ -42,8 +42,8 @@ test('an empty answer is asked for again without a count of attempts', async ({ 
     result(completed('fine'));
   });
   const { stderr } = await home.svc(['run', 'p']);
-  assert.match(stderr, /Said answer_empty, trying again$/m);
-  assert.match(stderr, /Said provider_failed, trying again \(3 of 3\)$/m);
+  assert.match(stderr, /Said answer_empty\. Trying again\.$/m);
+  assert.match(stderr, /Said provider_failed\. Trying again \(3 of 3\)\.$/m);
 });
 
 test.run();

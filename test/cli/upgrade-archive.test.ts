@@ -120,13 +120,25 @@ test('what is no file, cannot be read, or is not unpacked here is said', async (
     asSvcError(await withArchive(file, sha256, async () => {}).catch((thrown) => thrown));
   for (const file of [join(folder, 'pipe'), '/dev/zero'])
     assert.is((await tried(file, '0')).message, `${file} is no file.`);
-  assert.match((await tried(join(good, 'x'), '0')).message, 'cannot be read (ENOTDIR)');
+  const gone = await tried(join(good, 'x'), '0');
+  assert.is(gone.message, `${join(good, 'x')}: there is no such file.`);
+  assert.is(
+    gone.hint,
+    'Name the archive of a version, or the folder that has it and its SHA256SUMS.',
+  );
+  assert.is(
+    (await tried(good)).message,
+    `There is no SHA256SUMS beside ${good}, so nothing says that it is whole.`,
+  );
+  assert.is((await tried(folder)).message, `The folder ${folder} has no SHA256SUMS.`);
   const beside = join(folder, 'beside');
   mkdirSync(join(beside, 'SHA256SUMS'), { recursive: true });
-  assert.match((await tried(beside)).message, 'SHA256SUMS cannot be read (EISDIR)');
+  assert.match((await tried(beside)).message, 'SHA256SUMS cannot be read: it is a folder.');
   rmSync(join(beside, 'SHA256SUMS'), { recursive: true });
   writeFileSync(join(beside, 'SHA256SUMS'), `${'0'.repeat(64)}  a-${SYSTEM}.tar.gz\n`);
-  assert.match((await tried(beside)).message, /SHA256SUMS names .*, which is no file\.$/);
+  assert.match((await tried(beside)).message, /SHA256SUMS names .*, and there is no such file\.$/);
+  writeFileSync(join(good, '..', 'SHA256SUMS'), `${'0'.repeat(64)}  other.tar.gz\n`);
+  assert.match((await tried(good)).message, `SHA256SUMS does not name ${good}, so nothing says`);
   process.env.PATH = folder;
   assert.match(await refusal(good), 'tar is not installed, and svc unpacks an archive with it.');
   writeFileSync(

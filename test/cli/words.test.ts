@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { settingNamed } from '../../src/cli/config/setting.ts';
 import { dispatch, unknownCommand } from '../../src/cli/parse/command-line.ts';
-import { secondsFlag } from '../../src/cli/parse/flag-values.ts';
+import { eventFlag, secondsFlag } from '../../src/cli/parse/flag-values.ts';
 import type { SvcError } from '../../src/errors.ts';
 
 test('a time is seconds, or has a unit', () => {
@@ -73,6 +73,16 @@ test('the word of another tool leads to the command of that meaning', () => {
     nonsense: 'See: svc --help',
   };
   for (const [name, hint] of Object.entries(hints)) assert.is(unknownCommand(name).hint, hint);
+});
+
+test('a flag for an event says of what it is the number', () => {
+  assert.is(eventFlag({ at: '7' }, 'at'), 7);
+  for (const wrong of ['x', '0', '-1', '1.5'])
+    assert.throws(
+      () => eventFlag({ at: wrong }, 'at'),
+      `--at must be the number of an event of the log: a whole number of at least 1, not "${wrong}".`,
+    );
+  assert.is(eventFlag({ from: '0' }, 'from', 0), 0);
 });
 
 test('a setting is found by its words', () => {

@@ -1,5 +1,13 @@
 import { type CommandSpec, commands, groupOf, groups, shownFlags } from '../commands.ts';
-import { firstWords, type Values, valuesOfArgument, valuesOfFlag } from './words.ts';
+import {
+  aliases,
+  firstWords,
+  SET,
+  type Values,
+  valuesOfArgument,
+  valuesOfFlag,
+  valuesOfSettings,
+} from './words.ts';
 
 /**
  * Works in bash 3.2, the version of macOS. It splits the line itself: bash also splits at a colon,
@@ -20,6 +28,9 @@ export function bashScript(): string {
   fi
   case $name in
     ${groups().join('|')}) [ "$count" -gt 3 ] && name="$name \${typed[2]}" ;;
+${aliases()
+  .map(([word, { name }]) => `    ${word}) name='${name}' ;;`)
+  .join('\n')}
   esac
   if [ "$count" -eq 2 ]; then
     words='${firstWords()
@@ -28,6 +39,9 @@ export function bashScript(): string {
   else
     case "$name $before" in
 ${valueCases()}
+${Object.entries(valuesOfSettings())
+  .map(([key, values]) => `      '${SET} ${key}') words=${listOf(values)} ;;`)
+  .join('\n')}
     *) case $name in
 ${groups()
   .map(

@@ -7,7 +7,15 @@ import {
   shortSummary,
   shownFlags,
 } from '../commands.ts';
-import { firstWords, type Values, valuesOfArgument, valuesOfFlag } from './words.ts';
+import {
+  aliases,
+  firstWords,
+  SET,
+  type Values,
+  valuesOfArgument,
+  valuesOfFlag,
+  valuesOfSettings,
+} from './words.ts';
 
 export function fishScript(): string {
   const first = firstWords().map(
@@ -23,6 +31,7 @@ export function fishScript(): string {
   const second = groups().flatMap((word) => groupOf(word).map((spec) => secondWord(word, spec)));
   const flags = commands.flatMap((spec) => [
     ...argument(spec),
+    ...settingValues(spec),
     ...shownFlags(spec).map((flag) => flagLine(spec, flag)),
   ]);
   return ['complete -c svc -e', ...first, help, ...second, ...flags].join('\n');
@@ -32,15 +41,35 @@ function secondWord(group: string, { name, summary }: CommandSpec): string {
   const others = groupOf(group)
     .map((spec) => spec.name.split(' ')[1])
     .join(' ');
-  const seen = '__fish_seen_subcommand_from';
-  const when = quoted(`${seen} ${group}; and not ${seen} ${others}`);
+  const when = quoted(`${SEEN} ${group}; and not ${SEEN} ${others}`);
   const word = quoted(name.split(' ')[1] ?? '');
   return `complete -c svc -f -n ${when} -a ${word} -d ${quoted(shortSummary(summary))}`;
 }
 
 function argument(spec: CommandSpec): string[] {
   const values = valuesOfArgument(spec);
-  return values === null ? [] : [`complete -c svc -f -n ${condition(spec)} -a ${listed(values)}`];
+  if (values === null) return [];
+  const first = spec.name === SET ? `; and not ${SEEN} ${settings().join(' ')}` : '';
+  const words = aliases().filter(([, { name }]) => name === spec.name);
+  return [condition(spec, first), ...words.map(([word]) => aliased(word))].map(
+    (when) => `complete -c svc -f -n ${when} -a ${listed(values)}`,
+  );
+}
+
+function settingValues(spec: CommandSpec): string[] {
+  if (spec.name !== SET) return [];
+  return Object.entries(valuesOfSettings()).map(
+    ([key, values]) =>
+      `complete -c svc -f -n ${condition(spec, `; and ${SEEN} ${key}`)} -a ${listed(values)}`,
+  );
+}
+
+const SEEN = '__fish_seen_subcommand_from';
+const settings = () => Object.keys(valuesOfSettings());
+
+/** The word is the command, and not the second one of a group. */
+function aliased(word: string): string {
+  return quoted(`${SEEN} ${word}; and not ${SEEN} ${groups().join(' ')}`);
 }
 
 function flagLine(spec: CommandSpec, flag: FlagSpec): string {
@@ -65,13 +94,9 @@ function listed(values: NonNullable<Values>): string {
   );
 }
 
-function condition({ name }: CommandSpec): string {
-  return quoted(
-    name
-      .split(' ')
-      .map((word) => `__fish_seen_subcommand_from ${word}`)
-      .join('; and '),
-  );
+function condition({ name }: CommandSpec, more = ''): string {
+  const words = name.split(' ').map((word) => `${SEEN} ${word}`);
+  return quoted(words.join('; and ') + more);
 }
 
 function quoted(text: string): string {

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { loadConfig } from '../../config/config.ts';
 import { settingKeys } from '../../config/setting-keys.ts';
+import { buildsFor } from '../../home/engine-builds.ts';
 import type { Paths } from '../../home/paths.ts';
 import { knownModels } from '../../models/catalogue.ts';
 import type { Method, Results } from '../../transport/control/protocol.ts';
@@ -49,6 +50,7 @@ const LISTS: Readonly<Record<Kind, (paths: Paths) => Promise<string[]>>> = {
       .filter(({ lease_until }) => lease_until !== null)
       .map(({ id }) => id),
   catalogue: async () => knownModels.map(({ name }) => name),
+  builds: async () => Object.keys(buildsFor()),
   presets: async (paths) => Object.keys(loadConfig(paths.config).presets),
 };
 

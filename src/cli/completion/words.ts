@@ -1,7 +1,9 @@
 import { adapters } from '../../config/adapters.ts';
 import { knownProviders } from '../../config/known-providers.ts';
+import { settingWords } from '../../config/setting-keys.ts';
 import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/options.ts';
 import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
+import { programs } from '../launch/programs.ts';
 
 /** Commands and groups, each once, and `help`. */
 export function firstWords(): { word: string; summary: string }[] {
@@ -28,6 +30,7 @@ export const KINDS = [
   'presets',
   'catalogue',
   'nodes',
+  'builds',
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -66,10 +69,12 @@ const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind
   ['token', /\bname\b/, 'tokens'],
   ['preset', /\bname\b/, 'presets'],
   ['nodes', /\bid\b/, 'nodes'],
+  ['engine', /\bbuild\b/, 'builds'],
 ];
 
 export function valuesOfArgument({ name, args }: CommandSpec): Values {
   if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
+  if (name === 'launch') return { words: Object.keys(programs) };
   if (name === 'provider add') return { words: Object.keys(knownProviders) };
   // What it names is new.
   if (name === 'preset add') return null;
@@ -77,6 +82,28 @@ export function valuesOfArgument({ name, args }: CommandSpec): Values {
     ([group, argument]) => name.startsWith(`${group} `) && argument.test(args),
   );
   return found === undefined ? choices(args.split(' ', 1)[0]) : { kind: found[2] };
+}
+
+/** The command with a second argument, which depends on the first: a setting and its value. */
+export const SET = 'config set';
+
+/** What completes the value of a setting, by its name. Those of the others are free texts. */
+export function valuesOfSettings(): Record<string, NonNullable<Values>> {
+  const words = Object.entries(settingWords()).map(([key, words]) => [key, { words }]);
+  return { ...Object.fromEntries(words), ...NAMED_BY };
+}
+
+const NAMED_BY: Readonly<Record<string, NonNullable<Values>>> = {
+  model: { kind: 'models' },
+  default_provider: { kind: 'providers' },
+  default_cloud_provider: { kind: 'providers' },
+};
+
+/** The words of other programs, with the command that each means. */
+export function aliases(): [word: string, spec: CommandSpec][] {
+  return commands.flatMap((spec) =>
+    (spec.alias?.words ?? []).map((word): [string, CommandSpec] => [word, spec]),
+  );
 }
 
 /** The choices of `<http|grpc|socket>`; null for free text. */

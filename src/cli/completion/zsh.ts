@@ -7,7 +7,15 @@ import {
   shortSummary,
   shownFlags,
 } from '../commands.ts';
-import { firstWords, type Values, valuesOfArgument, valuesOfFlag } from './words.ts';
+import {
+  aliases,
+  firstWords,
+  SET,
+  type Values,
+  valuesOfArgument,
+  valuesOfFlag,
+  valuesOfSettings,
+} from './words.ts';
 
 export function zshScript(): string {
   return [
@@ -17,11 +25,21 @@ export function zshScript(): string {
     '_svc_known() {',
     `  compadd -M 'l:|=*' -- \${(f)"$(svc completion --list $1 2>/dev/null)"}`,
     '}',
+    '_svc_value() {',
+    '  case $words[2] in',
+    ...Object.entries(valuesOfSettings()).map(([key, values]) => {
+      const isFixed = 'words' in values;
+      const offer = isFixed ? `compadd -- ${values.words.join(' ')}` : `_svc_known ${values.kind}`;
+      return `    ${key}) ${offer} ;;`;
+    }),
+    '  esac',
+    '}',
     '_svc() {',
     ...chooseFirstWord(),
     '  local name=$words[2]',
     '  case $name in',
     ...chooseSecondWord(),
+    ...aliases().map(([word, { name }]) => `    ${word}) name=${quoted(name)} ;;`),
     '  esac',
     '  shift words',
     '  (( CURRENT-- ))',
@@ -73,7 +91,8 @@ function specs(spec: CommandSpec): string[] {
     spec.args === ''
       ? []
       : [quoted(`:${spec.args.replace(/[<>[\]:]/g, '')}:${action(valuesOfArgument(spec))}`)];
-  return [...shownFlags(spec).flatMap((flag) => flagSpecs(spec, flag)), ...argument];
+  const value = spec.name === SET ? [quoted(':value: _svc_value')] : [];
+  return [...shownFlags(spec).flatMap((flag) => flagSpecs(spec, flag)), ...argument, ...value];
 }
 
 function flagSpecs(spec: CommandSpec, flag: FlagSpec): string[] {

@@ -1,6 +1,6 @@
 import { shownName } from '../../../machines/failover.ts';
 import type { StatusMore } from '../../contract/operations/daemon.ts';
-import { bytes, duration } from '../print/format.ts';
+import { bytes, duration, stateText } from '../print/format.ts';
 
 type Model = StatusMore['models'][number];
 type Provider = StatusMore['failing'][number];
@@ -17,7 +17,7 @@ export function workRows({
     ...models.map((model): [string, string] => ['model', modelText(model)]),
     ...tools.map(({ name, state, reason }): [string, string] => [
       'tools',
-      `${name} ${state}${reason === null ? '' : `: ${reason}`}`,
+      `${name} ${stateText(state)}${reason === null ? '' : `: ${reason}`}`,
     ]),
     ...failing.map((provider): [string, string] => ['provider', providerText(provider)]),
   ];
@@ -33,7 +33,7 @@ function modelText({ id, purpose, state, runs, memory_bytes, gpu }: Model): stri
   const memory = memory_bytes === null ? '' : `, ${bytes(memory_bytes)}`;
   // An older daemon does not say it.
   const place = gpu == null ? '' : `, on ${gpu}`;
-  return `${shownName(id)} ${state}${work}${memory}${place}`;
+  return `${shownName(id)} ${stateText(state)}${work}${memory}${place}`;
 }
 
 function providerText({ id, state, reason, retry_at }: Provider): string {

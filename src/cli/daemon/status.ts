@@ -14,12 +14,9 @@ export async function run(context: Context): Promise<number> {
       throw new SvcError('usage', '--at is about then, --why and --watch about now: give one.', {
         hint: 'Of one run: svc runs why <id>',
       });
-    const { wholeFlag } = await import('../parse/flag-values.ts');
+    const { eventFlag } = await import('../parse/flag-values.ts');
     const { printStatusAt } = await import('./status-at.ts');
-    await printStatusAt(
-      context,
-      wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER }) ?? 1,
-    );
+    await printStatusAt(context, eventFlag(flags, 'at') ?? 1);
     return 0;
   }
   const find = () => findStatus(paths, { why: flags.why === true });

@@ -71,9 +71,11 @@ async function chooseModel(
   const model = `${next.provider}/${next.model}`;
   const doubt = (what: string) =>
     warn(oneLine(`${model} ${what}. Another one: svc launch <program> --model <provider/name>`));
-  if (known?.capabilities.includes('tools') === false)
-    doubt('calls no tools, and an agent needs them');
-  const context_tokens = known?.context_length ?? null;
+  const { capabilities = [], context_length: context_tokens = null } = known ?? {};
+  // A server elsewhere does not say what its models can.
+  if (capabilities.length === 0)
+    note(oneLine(`svc does not know whether ${model} calls tools. An agent needs them.`));
+  else if (!capabilities.includes('tools')) doubt('calls no tools, and an agent needs them');
   if (context_tokens !== null && context_tokens < needed)
     doubt(`has a context of ${context_tokens} tokens, and this program needs about ${needed}`);
   return { model, context_tokens };

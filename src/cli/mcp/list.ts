@@ -2,6 +2,7 @@ import { mcpFile, readMcpFile, targetOf } from '../../config/mcp-file.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
+import { stateText } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
@@ -17,7 +18,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   }
   const rows = servers.map(({ name, state, tools, trusted, policy, target }) => [
     name,
-    state,
+    stateText(state),
     tools === null ? '-' : String(tools),
     policy ?? (trusted ? 'trusted' : 'ask'),
     target,

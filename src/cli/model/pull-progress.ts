@@ -4,6 +4,7 @@ import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { bytes, duration } from '../print/format.ts';
 import { note } from '../print/output.ts';
 
+const ERASE = '\r\u001b[K';
 const STEP_PERCENT = 10;
 /** A step of a file of unknown size. */
 const STEP_BYTES = 256 * 1024 * 1024;
@@ -34,6 +35,12 @@ export class PullProgress {
   /** Ends the line that is overwritten. */
   end(): void {
     if (this.open) write('\n');
+    this.open = false;
+  }
+
+  /** Removes it: there is nothing more to wait for. */
+  done(): void {
+    if (this.open) write(ERASE);
     this.open = false;
   }
 
@@ -73,8 +80,7 @@ export class PullProgress {
   private once(key: string, text: string): void {
     if (this.noted.has(key)) return;
     this.noted.add(key);
-    if (this.open) write('\r\u001b[K');
-    this.open = false;
+    this.done();
     note(oneLine(text));
   }
 
@@ -88,7 +94,7 @@ export class PullProgress {
     const of = size_bytes === null ? '' : ` of ${bytes(size_bytes)}`;
     const progress = `${share}${bytes(count)}${of}${this.pace(count, size_bytes)}`;
     const text = oneLine(`${what}${file}  ${progress}`).slice(0, columns() - 1);
-    write(`\r\u001b[K${text}`);
+    write(`${ERASE}${text}`);
     this.open = true;
   }
 

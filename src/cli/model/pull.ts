@@ -1,6 +1,5 @@
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import { oneLine } from '../../logs/plain.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
@@ -8,10 +7,11 @@ import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { bytes } from '../print/format.ts';
-import { isTerminal, note, print, printJson } from '../print/output.ts';
+import { isTerminal, note } from '../print/output.ts';
 import { askUser } from '../print/question.ts';
 import { table } from '../print/table.ts';
 import { fitFrom, modelsToBegin } from './fitting.ts';
+import { printNewModel } from './new-model.ts';
 import { PullProgress } from './pull-progress.ts';
 
 /**
@@ -33,13 +33,13 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
   const client = await connectDaemon(paths);
   try {
     const model = await follow(client, input, interrupt.signal, progress);
-    progress.end();
     if (model === null) {
+      progress.end();
       note('Another command waits for the same model, so the download continues.');
       return INTERRUPTED;
     }
-    if (json) printJson(model);
-    else print(oneLine(model.id));
+    progress.done();
+    printNewModel(model, json);
     return 0;
   } finally {
     progress.end();

@@ -3,7 +3,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { table } from '../print/table.ts';
+import { columnsOfStdout, table } from '../print/table.ts';
 import { type Fit, fitFrom } from './fitting.ts';
 
 /** Searches the table of short names, which needs no daemon, or the hub. */
@@ -24,11 +24,19 @@ function searchTable({ args, json, paths }: Context): number {
     name,
     bytes(size_bytes),
     ...fitCells(fit),
-    licence,
     good_for,
+    licence,
   ]);
+  const heading = ['NAME', 'SIZE', ...FIT, 'GOOD FOR', 'LICENCE'];
+  // The rest is worth more than the last column.
+  const shown = columnsOfStdout() < ALL_COLUMNS ? heading.length - 1 : heading.length;
   if (rows.length > 0) {
-    print(table(['NAME', 'SIZE', ...FIT, 'LICENCE', 'GOOD FOR'], rows));
+    print(
+      table(
+        heading.slice(0, shown),
+        rows.map((row) => row.slice(0, shown)),
+      ),
+    );
     noteFit(found);
     note(`Download one with: svc model pull ${found[0]?.name}`);
   }
@@ -58,10 +66,11 @@ async function searchHub({ args, json, paths }: Context): Promise<number> {
   return 0;
 }
 
+const ALL_COLUMNS = 100;
 const FIT = ['MEMORY', 'FIT'];
 
 function fitCells(fit: Fit | null): string[] {
-  return fit === null ? ['-', '-'] : [`about ${bytes(fit.needs_bytes)}`, fit.verdict];
+  return fit === null ? ['-', '-'] : [bytes(fit.needs_bytes), fit.verdict];
 }
 
 /** What the column compares with. */

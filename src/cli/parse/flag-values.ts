@@ -23,7 +23,7 @@ export function listFlag(flags: Flags, name: string): readonly string[] | undefi
 export function wholeFlag(
   flags: Flags,
   name: string,
-  { min, max }: { min: number; max: number },
+  { min, max, of }: { min: number; max: number; of?: string },
 ): number | undefined {
   const value = flags[name];
   if (value === undefined) return undefined;
@@ -31,9 +31,16 @@ export function wholeFlag(
   if (number >= min && number <= max) return number;
   throw new SvcError(
     'usage',
-    `--${name} must be a whole number ${range(min, max)}, not ${JSON.stringify(value)}.`,
+    `--${name} must be ${of === undefined ? '' : `${of}: `}a whole number ${range(min, max)}, ` +
+      `not ${JSON.stringify(value)}.`,
     { param: name },
   );
+}
+
+/** The number of an event of the log. */
+export function eventFlag(flags: Flags, name: string, min = 1): number | undefined {
+  const of = 'the number of an event of the log';
+  return wholeFlag(flags, name, { min, max: Number.MAX_SAFE_INTEGER, of });
 }
 
 export function numberFlag(

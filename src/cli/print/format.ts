@@ -67,6 +67,11 @@ export function parameters(count: number | null): string {
   return `${Math.round(count / 1000)}K`;
 }
 
+/** A place in a machine, for a list: `warm, idle`. */
+export function stateText(path: string): string {
+  return path.replaceAll('.', ', ');
+}
+
 /** The first line of a text, cut to a width. */
 export function shortened(text: string, width: number): string {
   const [line = ''] = text.trimStart().split('\n', 1);

@@ -8,8 +8,8 @@ export interface Marks {
 
 /**
  * Ctrl-Z in an editor stops the job, as it does where no editor reads. Meanwhile the terminal is as
- * usual. The editor of Node stops its own process alone, so the shell would go on to wait for
- * `npx`, and after it continues, it reads nothing any more.
+ * usual. The editor of Node stops only its own process, and a shell would still wait for `npx`. It
+ * also reads nothing any more once it continues.
  */
 export function stopAtCtrlZ(editor: Interface, marks: Marks): void {
   editor.on('SIGTSTP', () => {

@@ -117,7 +117,7 @@ export function progressText({ wait, since, step_since }: Progress, now: number)
   if (wait.type === 'failed') {
     // The reason is last: a terminal may cut it.
     const { when, why } = retryOf(wait, Math.ceil((wait.wait_ms - waited) / 1000) * 1000);
-    return `${when.replace('t', 'T')}: ${why}`;
+    return `${when}: ${why}`;
   }
   const seconds = Math.floor(waited / 1000);
   const elapsed = seconds === 0 ? '' : ` · ${duration(seconds * 1000)}`;
@@ -129,7 +129,7 @@ export function retryOf(
   { provider, message, attempt, attempts_max }: FailedAttempt,
   left_ms: number,
 ): { why: string; when: string } {
-  const when = left_ms <= 0 ? 'trying again' : `trying again in ${duration(left_ms)}`;
+  const when = left_ms <= 0 ? 'Trying again' : `Trying again in ${duration(left_ms)}`;
   const count = attempts_max === null ? '' : ` (${attempt + 1} of ${attempts_max})`;
   return { why: named(provider, message), when: `${when}${count}` };
 }

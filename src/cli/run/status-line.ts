@@ -83,7 +83,7 @@ class Notes implements Shows {
   add(fact: Fact): void {
     if (fact.type === 'failed') {
       const { why, when } = retryOf(fact, fact.wait_ms);
-      note(oneLine(`${why}, ${when}`));
+      note(oneLine(`${why}. ${when}.`));
     }
     if (fact.type !== 'lost' || this.hasNotedLoss) return;
     this.hasNotedLoss = true;

@@ -1,7 +1,7 @@
 import { anySignal } from '../../async/signals.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { wholeFlag } from '../parse/flag-values.ts';
+import { eventFlag } from '../parse/flag-values.ts';
 import { note } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
 import { configuredPatience } from '../run/answer.ts';
@@ -14,7 +14,7 @@ import { wholeIdOf } from './whole-id.ts';
 export async function run(context: Context): Promise<number> {
   const { args, flags, paths, json } = context;
   const id = await wholeIdOf(paths, args[0] ?? '');
-  const from_seq = wholeFlag(flags, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
+  const from_seq = eventFlag(flags, 'from', 0) ?? 0;
   const interrupt = onInterrupt(
     () => json || note(`The run continues. To follow it again: svc runs attach ${id}`),
   );

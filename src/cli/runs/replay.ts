@@ -9,7 +9,7 @@ import { mayBeId } from '../../runtime/runs/find.ts';
 import { runRecord } from '../../runtime/runs/record.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Context } from '../context.ts';
-import { wholeFlag } from '../parse/flag-values.ts';
+import { eventFlag } from '../parse/flag-values.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { withLog } from './open-log.ts';
 import { recordText } from './show.ts';
@@ -17,7 +17,7 @@ import { noSuchRun } from './why.ts';
 
 /** The state of a run after an event, folded from the log or from an export. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
-  const at = wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER });
+  const at = eventFlag(flags, 'at');
   const name = args[0] ?? '';
   const isId = /^run_\w+$/.test(name) || (mayBeId(name) && !existsSync(name));
   const chain = isId ? await foldFromLog(paths, name, at) : foldFile(paths, name, at);

@@ -17,6 +17,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { platform, SYSTEM } from '../../home/platform.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { type ProgramFailure, runProgram } from '../foreign-program.ts';
+import { whyUnreadable } from '../parse/unreadable.ts';
 import { type Candidate, describe, refused } from './candidate.ts';
 
 /**
@@ -42,7 +43,7 @@ export async function withArchive<T>(
     });
     const digest = await digestOf(copy);
     if (digest !== expected.toLowerCase())
-      throw refused(`${file} has the SHA-256 ${digest}, and not ${expected}.`);
+      throw refused(`${file} has the SHA-256 ${digest}, and not ${expected}.`, AGAIN);
     const root = join(folder, 'svc');
     await mkdir(root);
     await runProgram('tar', ['-xzf', copy, '-C', root, '--strip-components=1', '--no-same-owner'], {
@@ -66,7 +67,8 @@ const UNPACKED = 'svc-upgrade-';
 const SPACE = `The folder for temporary files needs space. To take another: TMPDIR=<folder>`;
 
 function notUnpacked(file: string, { isMissing, message }: ProgramFailure) {
-  if (isMissing) return refused(`${message}, and svc unpacks an archive with it.`);
+  if (isMissing)
+    return refused(`${message}, and svc unpacks an archive with it.`, 'Install it first.');
   if (/No space left|quota/i.test(message))
     return refused(`${file} cannot be unpacked in ${tmpdir()}: ${message}.`, SPACE);
   return notWhole(file, message);
@@ -76,6 +78,7 @@ function notWhole(file: string, why: string) {
   return refused(`${file} is no whole archive of svc: ${why}. Nothing was changed.`, AGAIN);
 }
 const AGAIN = 'Download it again, with its SHA256SUMS.';
+const NAMED = 'Name the archive of a version, or the folder that has it and its SHA256SUMS.';
 
 /** Only this user can look into it. */
 function privateFolder(): Promise<string> {
@@ -117,40 +120,42 @@ async function isPrivate(path: string): Promise<boolean> {
 /** The archive itself, or the one for this system that SHA256SUMS in the folder names. */
 async function archiveIn(path: string): Promise<string> {
   const found = await stat(path).catch((cause) => {
-    throw refused(
-      cause.code === 'ENOENT'
-        ? `${path} does not exist.`
-        : `${path} cannot be read (${cause.code}).`,
-    );
+    throw refused(`${path}: ${whyUnreadable(cause)}.`, NAMED);
   });
   if (found.isFile()) return path;
-  if (!found.isDirectory()) throw refused(`${path} is no file.`);
-  const names = [...(await sumsIn(path)).keys()].filter((name) =>
-    name.endsWith(`-${SYSTEM}.tar.gz`),
-  );
+  if (!found.isDirectory()) throw refused(`${path} is no file.`, NAMED);
+  const sums = await sumsIn(path);
+  if (sums === null) throw refused(`The folder ${path} has no SHA256SUMS.`, NAMED);
+  const names = [...sums.keys()].filter((name) => name.endsWith(`-${SYSTEM}.tar.gz`));
   if (names.length !== 1)
-    throw refused(`${path} names ${names.length} archives for ${SYSTEM} in SHA256SUMS.`);
+    throw refused(`SHA256SUMS in ${path} names ${names.length} archives for ${SYSTEM}.`, NAMED);
   const file = join(path, names[0] ?? '');
   const named = await stat(file).catch(() => null);
-  if (named?.isFile() !== true) throw refused(`SHA256SUMS names ${file}, which is no file.`);
+  if (named?.isFile() !== true)
+    throw refused(`SHA256SUMS names ${file}, and there is no such file.`, AGAIN);
   return file;
 }
 
 async function listedDigest(file: string): Promise<string> {
-  const digest = (await sumsIn(dirname(file))).get(basename(file));
+  const sums = await sumsIn(dirname(file));
+  const digest = sums?.get(basename(file));
   if (digest !== undefined) return digest;
+  const lacks =
+    sums === null ? `There is no SHA256SUMS beside ${file}` : `SHA256SUMS does not name ${file}`;
   throw refused(
-    `SHA256SUMS beside ${file} does not name it, so nothing says that it is whole.`,
+    `${lacks}, so nothing says that it is whole.`,
     'Put the SHA256SUMS of its publisher beside it, or name the digest: --sha256 <digest>',
   );
 }
 
-async function sumsIn(folder: string): Promise<ReadonlyMap<string, string>> {
+/** Null: the folder has no such file. */
+async function sumsIn(folder: string): Promise<ReadonlyMap<string, string> | null> {
   const sums = join(folder, 'SHA256SUMS');
   const text = await readFile(sums, 'utf8').catch((cause) => {
-    if (cause.code === 'ENOENT') return '';
-    throw refused(`${sums} cannot be read (${cause.code}).`);
+    if (cause.code === 'ENOENT') return null;
+    throw refused(`${sums} cannot be read: ${whyUnreadable(cause)}.`, NAMED);
   });
+  if (text === null) return null;
   const lines = text.matchAll(/^([0-9a-f]{64}) [ *](.+)$/gim);
   return new Map([...lines].map(([, digest = '', name = '']) => [name, digest]));
 }

@@ -63,7 +63,11 @@ async function upgrade({ paths, args, flags, json }: Context): Promise<number> {
   const previous = join(place.home ?? '', 'previous');
   if (given !== undefined) throw new SvcError('usage', '--back takes no archive.');
   if (!existsSync(previous))
-    throw refused(`There is no version before ${programVersion()} in ${place.home}.`);
+    throw refused(
+      `There is no version before ${programVersion()} in ${place.home}.`,
+      'svc upgrade keeps the version that it replaces. Another one comes with: ' +
+        'svc upgrade <archive>',
+    );
   const own = join(place.home ?? '', 'install.sh');
   return use(await describe(previous, `${own} --back && svc restart`));
 }
@@ -115,7 +119,10 @@ async function compareAndSwitch(
   }
   const release = daemon === null ? null : await tryLock(paths.upgrade);
   if (daemon !== null && release === null)
-    throw refused('Another svc upgrade is at work. Nothing was changed.');
+    throw refused(
+      'Another svc upgrade is at work. Nothing was changed.',
+      'Wait until it has ended. Then: svc version',
+    );
   const compareRest = async () => {
     const rest = await compare(found?.last_seq ?? 0).catch((error: Error) => {
       note(`What was recorded meanwhile was not compared: ${error.message}`);
@@ -130,6 +137,7 @@ async function compareAndSwitch(
       ({ message }: ProgramFailure) => {
         throw refused(
           `${message}. It switches the program last, so svc ${programVersion()} stays in use.`,
+          `Check who may write to ${home}, and the space there. Then run the command again.`,
         );
       },
     );

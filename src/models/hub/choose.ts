@@ -1,6 +1,7 @@
 import type { SvcError } from '../../errors.ts';
 import { pullError } from '../failure.ts';
 import type { HubReference } from './reference.ts';
+import { FIND } from './refusal.ts';
 
 /** A file of a repository, as the hub lists it. */
 export interface HubFile {
@@ -34,7 +35,7 @@ export function chooseFile(
   if (quant !== null) return { file: theOne(all, models, quant, repo), others: [] };
   if (models.length === 0) throw nothing(all, repo);
   const usual = models.filter((file) => hasQuant(file.path, USUAL));
-  if (usual.length > 1) throw unsure(usual, `${repo} has ${usual.length} models in ${USUAL}`);
+  if (usual.length > 1) throw unsure(usual, repo, `has ${usual.length} models in ${USUAL}`);
   const file =
     usual[0] ??
     models.reduce((least, other) => (other.size_bytes < least.size_bytes ? other : least));
@@ -57,7 +58,7 @@ const LISTED_MAX = 20;
 
 function named(all: readonly HubFile[], path: string, repo: string): HubFile {
   const file = all.find((other) => other.path === path);
-  if (file === undefined) throw unsure(all, `${repo} has no file ${JSON.stringify(path)}`);
+  if (file === undefined) throw unsure(all, repo, `has no file ${JSON.stringify(path)}`);
   if (isPart(path)) throw split(path);
   return file;
 }
@@ -69,10 +70,10 @@ function theOne(
   repo: string,
 ): HubFile {
   const fitting = models.filter((file) => hasQuant(file.path, quant));
-  if (fitting.length > 1) throw unsure(fitting, `${repo} has ${fitting.length} models in ${quant}`);
+  if (fitting.length > 1) throw unsure(fitting, repo, `has ${fitting.length} models in ${quant}`);
   if (fitting[0] !== undefined) return fitting[0];
   const part = all.find((file) => isPart(file.path) && hasQuant(file.path, quant));
-  throw part === undefined ? unsure(models, `${repo} has no model in ${quant}`) : split(part.path);
+  throw part === undefined ? unsure(models, repo, `has no model in ${quant}`) : split(part.path);
 }
 
 /** Whether the quantization is a whole part of the name: `Q4_K` is not in `model-Q4_K_M.gguf`. */
@@ -103,14 +104,16 @@ export function split(path: string): SvcError {
 function nothing(all: readonly HubFile[], repo: string): SvcError {
   const part = all.find((file) => isPart(file.path));
   return part === undefined
-    ? pullError('model_unknown', `${repo} has no GGUF file of a model.`)
+    ? pullError('model_unknown', `${repo} has no GGUF file of a model.`, FIND)
     : split(part.path);
 }
 
-function unsure(files: readonly HubFile[], what: string): SvcError {
+function unsure(files: readonly HubFile[], repo: string, what: string): SvcError {
   if (files.length === 0)
-    return pullError('model_unknown', `${what}, and no GGUF file of a model.`);
+    return pullError('model_unknown', `${repo} ${what}, and no GGUF file of a model.`, FIND);
   const listed = files.slice(0, LISTED_MAX).map((file) => file.path);
   const rest = files.length > listed.length ? `, and ${files.length - listed.length} more` : '';
-  return pullError('model_unknown', `${what}. Name the file: ${listed.join(', ')}${rest}.`);
+  return pullError('model_unknown', `${repo} ${what}. It has: ${listed.join(', ')}${rest}.`, {
+    hint: `Name the file: svc model pull hf:${repo}/${listed[0]}`,
+  });
 }

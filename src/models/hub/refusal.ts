@@ -3,6 +3,8 @@ import { retryAfter } from '../../http-client/retry-after.ts';
 import { pullError } from '../failure.ts';
 import type { Answer } from './client.ts';
 
+export const FIND = { hint: 'Check the name. To find another one: svc model search <words> --hub' };
+
 /**
  * The meaning of a response without the file. `what` was requested; `hub` is the host that guards
  * it, if any.
@@ -22,9 +24,10 @@ export function refusal(
     return pullError(
       'model_unknown',
       `${host} has no ${what}, or hides it from this user (${status}).`,
+      FIND,
     );
   if (status === 404 || status === 410)
-    return pullError('model_unknown', `${host} has no ${what} (${status}).`);
+    return pullError('model_unknown', `${host} has no ${what} (${status}).`, FIND);
   const expired = (status === 401 || status === 403) && hub !== null && hub !== host;
   if (expired || status === 408 || status === 425 || status === 429 || status >= 500) {
     return pullError('pull_failed', `${host} does not send ${what} now (${status}).`, {

@@ -26,8 +26,9 @@ export function statusFailure(
   { key, model }: RequestContext,
   retryAfterMs: number | null = null,
 ): SvcError {
-  const failure = ({ code, what, retryable = errors[code].retryable, param }: Meaning) =>
+  const failure = ({ code, what, retryable = errors[code].retryable, param, hint }: Meaning) =>
     new SvcError(code, `${what} (status ${status}).${quote(error)}`, {
+      ...(hint === undefined ? {} : { hint }),
       param: param ?? error.param ?? undefined,
       retryable,
       retryAfterMs: retryAfterMs ?? error.retryAfterMs,
@@ -41,6 +42,7 @@ export function statusFailure(
       code: 'model_unknown',
       what: `The provider does not have ${named}`,
       param: 'model',
+      hint: 'Name another one with --model. Those that it lists: svc model list',
     });
   }
   const tellsCause = error.means === 'no_credit' || WORDY.has(status);
@@ -77,6 +79,7 @@ interface Meaning {
   /** Default: as the table of errors says. */
   retryable?: boolean;
   param?: string;
+  hint?: string;
 }
 
 const QUOTA: Meaning = {
