@@ -121,7 +121,10 @@ test('what is no file, cannot be read, or is not unpacked here is said', async (
   for (const file of [join(folder, 'pipe'), '/dev/zero'])
     assert.is((await tried(file, '0')).message, `${file} is no file.`);
   const gone = await tried(join(good, 'x'), '0');
-  assert.is(gone.message, `${join(good, 'x')}: there is no such file.`);
+  assert.is(
+    gone.message,
+    `${join(good, 'x')}: a part of its path is a file, not a folder (ENOTDIR).`,
+  );
   assert.is(
     gone.hint,
     'Name the archive of a version, or the folder that has it and its SHA256SUMS.',
@@ -133,7 +136,10 @@ test('what is no file, cannot be read, or is not unpacked here is said', async (
   assert.is((await tried(folder)).message, `The folder ${folder} has no SHA256SUMS.`);
   const beside = join(folder, 'beside');
   mkdirSync(join(beside, 'SHA256SUMS'), { recursive: true });
-  assert.match((await tried(beside)).message, 'SHA256SUMS cannot be read: it is a folder.');
+  assert.match(
+    (await tried(beside)).message,
+    'SHA256SUMS cannot be read: it is a folder (EISDIR).',
+  );
   rmSync(join(beside, 'SHA256SUMS'), { recursive: true });
   writeFileSync(join(beside, 'SHA256SUMS'), `${'0'.repeat(64)}  a-${SYSTEM}.tar.gz\n`);
   assert.match((await tried(beside)).message, /SHA256SUMS names .*, and there is no such file\.$/);

@@ -4,9 +4,11 @@ import { note, print, printJson } from '../print/output.ts';
 
 /** Prints the id of a model that was not here before, and says how to ask it. */
 export function printNewModel(model: Results['model.import'], json: boolean): void {
-  if (json) return printJson(model);
-  print(oneLine(model.id));
-  note(`Ask it with: ${oneLine(wayToAsk(model))}`);
+  if (json) printJson(model);
+  else {
+    print(oneLine(model.id));
+    note(`Ask it with: ${oneLine(wayToAsk(model))}`);
+  }
 }
 
 /** A model that writes no answers has no command: other programs ask it. */

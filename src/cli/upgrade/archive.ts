@@ -14,10 +14,11 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { whyUnusable } from '../../causes.ts';
 import { platform, SYSTEM } from '../../home/platform.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { type ProgramFailure, runProgram } from '../foreign-program.ts';
-import { whyUnreadable } from '../parse/unreadable.ts';
+
 import { type Candidate, describe, refused } from './candidate.ts';
 
 /**
@@ -120,7 +121,7 @@ async function isPrivate(path: string): Promise<boolean> {
 /** The archive itself, or the one for this system that SHA256SUMS in the folder names. */
 async function archiveIn(path: string): Promise<string> {
   const found = await stat(path).catch((cause) => {
-    throw refused(`${path}: ${whyUnreadable(cause)}.`, NAMED);
+    throw refused(`${path}: ${whyUnusable(cause)}.`, NAMED);
   });
   if (found.isFile()) return path;
   if (!found.isDirectory()) throw refused(`${path} is no file.`, NAMED);
@@ -153,7 +154,7 @@ async function sumsIn(folder: string): Promise<ReadonlyMap<string, string> | nul
   const sums = join(folder, 'SHA256SUMS');
   const text = await readFile(sums, 'utf8').catch((cause) => {
     if (cause.code === 'ENOENT') return null;
-    throw refused(`${sums} cannot be read: ${whyUnreadable(cause)}.`, NAMED);
+    throw refused(`${sums} cannot be read: ${whyUnusable(cause)}.`, NAMED);
   });
   if (text === null) return null;
   const lines = text.matchAll(/^([0-9a-f]{64}) [ *](.+)$/gim);
