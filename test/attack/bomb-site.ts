@@ -104,10 +104,14 @@ export class BombSite {
       ...(bomb.encoding === undefined ? {} : { 'content-encoding': bomb.encoding }),
     });
     this.open += 1;
-    response.once('close', () => {
-      this.open -= 1;
+    const gone = new Promise<void>((resolve) => {
+      response.once('close', () => {
+        this.open -= 1;
+        resolve();
+      });
     });
-    const gone = once(response, 'close');
+    // The daemon may leave while it is sent to.
+    response.on('error', () => {});
     await send(bomb, async (bytes) => {
       if (response.destroyed) throw new Error('no one reads');
       if (!response.write(bytes)) await Promise.race([once(response, 'drain'), gone]);
