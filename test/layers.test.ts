@@ -159,6 +159,7 @@ const layers: Record<string, Layer> = {
       'src/http-client',
       'src/contract/events.ts',
       'src/contract/loaded-models.ts',
+      'src/contract/reading.ts',
       ...TABLES,
     ],
     types: ['src/contract'],

@@ -2,6 +2,7 @@ import type { OutputPart as AnswerPart, RunOutput, RunRequest } from '../../mach
 import type { Room } from '../../machines/runs-to-start.ts';
 import type { LoadedModelRecord } from '../contract/contract.ts';
 import type { Completion } from '../contract/events.ts';
+import type { Reading, ReadOptions } from '../contract/reading.ts';
 import type { Fit } from '../models/port.ts';
 
 /**
@@ -135,6 +136,11 @@ export interface Embedding {
   input_tokens: number | null;
 }
 
+/** What is read: a text, the ids of its tokens, or the prompt of a request. */
+export interface ReadInput extends ReadOptions {
+  of: EmbedText | RunRequest;
+}
+
 /** A request of OpenAI's API that the provider gets as it is. */
 export interface PassedRequest {
   /** Below its base_url, such as `/audio/transcriptions`. */
@@ -172,6 +178,11 @@ export interface ProviderPort {
    * count. Throws SvcError.
    */
   countTokens?(request: RunRequest, signal: AbortSignal): Promise<number>;
+  /**
+   * Reads a text as the model does. Absent: the tokens of its models are not known here. An abort
+   * stops the work. Throws SvcError.
+   */
+  read?(model: string, input: ReadInput, signal: AbortSignal): Promise<Reading>;
   /** Throws SvcError if the provider cannot be reached. */
   models(signal: AbortSignal): Promise<ModelRecord[]>;
   /** Checks the address and the credentials without using tokens. */

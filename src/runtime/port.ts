@@ -36,7 +36,7 @@ export interface Runtime extends DaemonRequests {
   readonly approvals: Public<Approvals>;
   /** The position of a run in the queue. */
   readonly queue: Pick<Scheduler, 'watch'>;
-  readonly embeddings: Pick<Embeddings, 'embed' | 'rerank' | 'pass'>;
+  readonly embeddings: Pick<Embeddings, 'embed' | 'rerank' | 'read' | 'pass'>;
   readonly providers: Public<ManagedProviders>;
   readonly models: Public<Models>;
   /** The local models in memory. */

@@ -250,6 +250,7 @@ export function fakeRuntime(): FakeRuntime {
         const { length } = JSON.stringify(input.messages ?? input.prompt);
         return { input_tokens: length, uncounted: null };
       },
+      readPrompt: () => Promise.reject(new Error('not here')),
       async get(id) {
         note('runs.get');
         return { ...find(id).record };
@@ -338,6 +339,7 @@ export function fakeRuntime(): FakeRuntime {
     queue: { watch: () => {} },
     embeddings: {
       rerank: () => Promise.reject(new Error('not here')),
+      read: () => Promise.reject(new Error('not here')),
       pass: () => Promise.reject(new Error('not here')),
       async embed({ texts, model, provider, dimensions }) {
         note('embeddings.embed');

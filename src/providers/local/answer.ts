@@ -1,5 +1,7 @@
 import type { Failure } from '../../../machines/events.ts';
 import { ENGINE_CRASHED, ENGINE_KILLED } from '../../../machines/retry.ts';
+import type { Usage } from '../../contract/events.ts';
+import type { Reading } from '../../contract/reading.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 import type { Embedding, OutputPart } from '../port.ts';
 import type { FromEngine, Output } from './from-engine.ts';
@@ -18,9 +20,16 @@ export interface Reply {
   lose(failure: SvcError): void;
 }
 
+type End = Exclude<ReplyMessage, { type: 'output' | 'vector' | 'reading' }>;
+
+function isEnd(message: ReplyMessage): message is End {
+  return ENDS.has(message.type);
+}
+const ENDS: ReadonlySet<string> = new Set<End['type']>(['finished', 'failed', 'stopped']);
+
 /** The end of one order: a message of the engine, or the loss of its process. */
 abstract class EndsOnce implements Reply {
-  protected end: Exclude<ReplyMessage, { type: 'output' | 'vector' }> | SvcError | null = null;
+  protected end: End | SvcError | null = null;
   private readonly settled = Promise.withResolvers<void>();
 
   get ended(): Promise<void> {
@@ -37,6 +46,14 @@ abstract class EndsOnce implements Reply {
 
   lose(failure: SvcError): void {
     this.finish(failure);
+  }
+
+  /** What whole work used. Throws SvcError. Null: the work was stopped. */
+  protected async used(): Promise<Usage | null> {
+    await this.ended;
+    if (this.end instanceof SvcError) throw this.end;
+    if (this.end?.type === 'failed') throw engineError(this.end.error);
+    return this.end?.type === 'finished' ? this.end.usage : null;
   }
 
   protected finish(end: NonNullable<EndsOnce['end']>): void {
@@ -67,7 +84,7 @@ export class Answer extends EndsOnce {
       const { type: _, id: __, ...output } = message;
       this.unread.push(output);
       this.wake?.();
-    } else if (message.type !== 'vector') this.finish(message);
+    } else if (isEnd(message)) this.finish(message);
   }
 
   /**
@@ -127,16 +144,30 @@ export class Vectors extends EndsOnce {
 
   take(message: ReplyMessage): void {
     if (message.type === 'vector') this.vectors.push(message.vector);
-    else if (message.type !== 'output') this.finish(message);
+    else if (isEnd(message)) this.finish(message);
   }
 
   /** Throws SvcError. Null: the work was stopped. */
   async whole(): Promise<Embedding | null> {
-    await this.ended;
-    if (this.end instanceof SvcError) throw this.end;
-    if (this.end?.type === 'failed') throw engineError(this.end.error);
-    if (this.end?.type !== 'finished') return null;
-    return { vectors: this.vectors, input_tokens: this.end.usage.input_tokens };
+    const usage = await this.used();
+    return usage && { vectors: this.vectors, input_tokens: usage.input_tokens };
+  }
+}
+
+/** What the engine read. It ends once, as vectors do. */
+export class ReadReply extends EndsOnce {
+  private reading: Reading | null = null;
+
+  take(message: ReplyMessage): void {
+    if (message.type === 'reading') {
+      const { type: _, id: __, ...reading } = message;
+      this.reading = reading;
+    } else if (isEnd(message)) this.finish(message);
+  }
+
+  /** Throws SvcError. Null: the work was stopped. */
+  async whole(): Promise<Reading | null> {
+    return (await this.used()) && this.reading;
   }
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../errors.ts';
 import { restrained } from '../../home/restrained.ts';
 import type { Reply } from './answer.ts';
-import type { EmbedOrder, LoadOrder, RunOrder, ToEngine } from './engine/messages.ts';
+import type { EmbedOrder, LoadOrder, ReadOrder, RunOrder, ToEngine } from './engine/messages.ts';
 import {
   EngineChild,
   type EngineChildOptions,
@@ -56,7 +56,7 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
 
   /** `replyOf`: makes the reply, given the threads that compute it. */
   ask<R extends Reply>(
-    order: Omit<RunOrder, 'id'> | Omit<EmbedOrder, 'id'>,
+    order: Omit<RunOrder, 'id'> | Omit<EmbedOrder, 'id'> | Omit<ReadOrder, 'id'>,
     replyOf: (threads: number | null) => R,
   ): { id: number; reply: R } {
     const id = ++this.lastId;
@@ -129,6 +129,7 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
         break;
       case 'output':
       case 'vector':
+      case 'reading':
         this.replies.get(message.id)?.take(message);
         break;
       case 'finished':

@@ -3,10 +3,16 @@ import type { EffectHandlers } from '../../kernel/port.ts';
 import type { ContextPlan, MemoryThere, ModelShape } from '../../models/memory-needs.ts';
 import type { Fit } from '../../models/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
-import type { Vectors } from './answer.ts';
+import type { ReadReply, Vectors } from './answer.ts';
 import { readMeasured } from './engine/measured/file.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
-import { ModelEngine, type Order, type StartedAnswer, type VectorsOrder } from './model-engine.ts';
+import {
+  ModelEngine,
+  type Order,
+  type ReadingOrder,
+  type StartedAnswer,
+  type VectorsOrder,
+} from './model-engine.ts';
 import {
   ANY,
   type EnginePort,
@@ -179,6 +185,17 @@ export class Engines implements LocalRoom {
   ): Promise<Vectors> {
     const engine = await this.modelEngine(name, purpose);
     return engine.embed(order, { ...ANY, context_tokens }, signal);
+  }
+
+  /** Loads the model and has it read, in the order that is made for its file. Throws as `ask`. */
+  async read(
+    name: string,
+    orderFor: (model: ModelFile) => ReadingOrder,
+    signal: AbortSignal,
+  ): Promise<ReadReply> {
+    const model = await this.modelAt(name);
+    const engine = (await this.engineOf(model)) as ModelEngine;
+    return engine.read(orderFor(model), signal);
   }
 
   /** How long the model stays in memory from now on. It counts from its last work. */

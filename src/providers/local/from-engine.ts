@@ -2,10 +2,12 @@ import * as v from 'valibot';
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import { completed, failure, output } from '../../contract/events.ts';
 import { engineLoaded } from '../../contract/loaded-models.ts';
+import { reading } from '../../contract/reading.ts';
 
 /**
- * Messages of an engine process. Each order gets outputs or vectors, then exactly one of finished,
- * failed and stopped. The daemon checks them, because an engine runs native code on any file.
+ * Messages of an engine process. Each order gets outputs, vectors or a reading, then exactly one of
+ * finished, failed and stopped. The daemon checks them, because an engine runs native code on any
+ * file.
  */
 
 const id = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -26,6 +28,7 @@ const fromEngine = v.variant('type', [
   message('output', { id, ...outputs.entries }),
   /** Of the next text of the order. */
   message('vector', { id, vector: v.array(v.number()) }),
+  message('reading', { id, ...reading.entries }),
   message('finished', { id, ...completed.entries }),
   message('failed', { id, error: failure }),
   message('stopped', { id }),

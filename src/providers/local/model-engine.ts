@@ -1,12 +1,13 @@
 import type { Effects } from '../../../machines/effects.ts';
-import { Answer, type Reply, Vectors } from './answer.ts';
-import { ATTENTION, type EmbedOrder, type RunOrder } from './engine/messages.ts';
+import { Answer, ReadReply, type Reply, Vectors } from './answer.ts';
+import { ATTENTION, type EmbedOrder, type ReadOrder, type RunOrder } from './engine/messages.ts';
 import { EngineProcess } from './engine-process.ts';
-import type { Needs } from './model-engine-options.ts';
+import { ANY, type Needs } from './model-engine-options.ts';
 import { ProcessEngine, type StartedWork } from './process-engine.ts';
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;
 export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
+export type ReadingOrder = Omit<ReadOrder, 'type' | 'id'>;
 export interface StartedAnswer extends Pick<StartedWork<EngineProcess>, 'waited'> {
   answer: Answer;
   stop(): void;
@@ -37,6 +38,14 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
   async embed(order: VectorsOrder, needs: Needs, signal: AbortSignal): Promise<Vectors> {
     const { process } = await this.takeForWork(needs, signal);
     const { id, reply } = process.ask({ type: 'embed', ...order }, () => new Vectors());
+    this.watch(process, id, reply, signal);
+    return reply;
+  }
+
+  /** Loads the model and has it read a text. An abort asks the engine to stop. */
+  async read(order: ReadingOrder, signal: AbortSignal): Promise<ReadReply> {
+    const { process } = await this.takeForWork(ANY, signal);
+    const { id, reply } = process.ask({ type: 'read', ...order }, () => new ReadReply());
     this.watch(process, id, reply, signal);
     return reply;
   }

@@ -4,6 +4,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import { anySignal } from '../../async/signals.ts';
 import type { Attention } from '../../contract/attention.ts';
 import { effectiveRows, optionsIn } from '../../contract/options.ts';
+import type { Reading } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
@@ -17,6 +18,7 @@ import type {
   ModelLoads,
   OutputPart,
   ProviderPort,
+  ReadInput,
 } from '../port.ts';
 import { unsupported } from '../remote/call-options.ts';
 import { NO_FILES, placeFiles } from '../remote/result-files.ts';
@@ -218,6 +220,24 @@ export function createLocalProvider({
     throw new SvcError('engine_failed');
   }
 
+  async function read(
+    model: string,
+    { of, ...options }: ReadInput,
+    signal: AbortSignal,
+  ): Promise<Reading> {
+    const closes = anySignal([signal, closing.signal]);
+    const order = ({ defaults }: ModelFile) => {
+      if (typeof of === 'string' || !('messages' in of)) return { ...options, of };
+      const asked = orderFor(withDefaults(of, defaults), limits);
+      return { ...options, of: { type: 'run' as const, id: 0, ...asked } };
+    };
+    const reply = await engines.read(model, order, closes);
+    const reading = await reply.whole();
+    if (reading !== null) return reading;
+    closes.throwIfAborted();
+    throw new SvcError('engine_failed');
+  }
+
   async function embed(
     model: string,
     purpose: keyof typeof NOT_BUILT_IN,
@@ -251,6 +271,7 @@ export function createLocalProvider({
     id: 'local',
     stream,
     countTokens,
+    read,
     embed: (model, texts: readonly string[], { dimensions = null }, signal) =>
       embed(model, 'embeddings', { texts, dimensions, query: null }, signal),
     rank: async (model, query, texts, signal) => {

@@ -11,6 +11,7 @@ import {
   type RerankInput,
   type Reranking,
 } from '../../contract/embed-input.ts';
+import type { Reading } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
@@ -21,6 +22,7 @@ import type {
   PassedRequest,
   ProviderPort,
   Ranking,
+  ReadInput,
 } from '../../providers/port.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';
@@ -31,8 +33,8 @@ import type { Budget } from '../usage/budget.ts';
 import { pricedAt } from '../usage/price.ts';
 
 /**
- * Answers requests for embeddings, ranks documents, and passes requests on. It owns the number of
- * requests in progress.
+ * Answers requests for embeddings, ranks documents, reads texts, and passes requests on. It owns
+ * the number of requests in progress.
  *
  * 1. None of them is a run. It can be repeated and has no pieces, so the log has no answer.
  * 2. Nothing goes to a cloud provider before the log says so. The log has no text of it.
@@ -161,6 +163,29 @@ export class Embeddings {
       results,
       ...(tokens === null ? {} : { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
     };
+  }
+
+  /** How a local model reads a text. Throws as `embed` does. */
+  async read(
+    { model, ...input }: ReadInput & { model?: string | null | undefined },
+    asker: Asker,
+    signal: AbortSignal,
+  ): Promise<Reading & Pick<Route, 'provider' | 'model'>> {
+    const { of } = input;
+    const texts = typeof of === 'string' || !('messages' in of) ? [of] : [];
+    const { answer, ...target } = await this.answer({ model }, asker, signal, {
+      texts,
+      at(port, id) {
+        if (port?.read === undefined) throw readsNot(id);
+        return async (name, end) => {
+          const reading = (await port.read?.(name, input, end)) as Reading;
+          return { ...reading, input_tokens: reading.tokens.length };
+        };
+      },
+      check() {},
+    });
+    const { input_tokens: _, ...reading } = answer;
+    return { ...reading, ...target };
   }
 
   /** Passes a request on. The answer is taken as it comes, and not kept. */
@@ -306,6 +331,14 @@ function cannot(provider: string, what: string, capability?: string): SvcError {
         ? 'Name a model of a provider with the adapter openai-compatible or openai.'
         : `Name a model of another provider, or a local one with the capability ${capability}. ` +
           'See: svc model list --json',
+  });
+}
+
+/** Only a local model is here, with its tokens. */
+export function readsNot(provider: string): SvcError {
+  return new SvcError('capability_missing', `The tokens of ${provider} are not known here.`, {
+    param: 'model',
+    hint: 'Name a local model. See: svc model list',
   });
 }
 

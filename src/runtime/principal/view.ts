@@ -138,6 +138,7 @@ const rules: Rules<Runtime> = {
       return call(input, client, source, gate.by);
     },
     countTokens: asksModel,
+    readPrompt: asksModel,
     find: (call, gate) => (written) => call(written, gate.own),
     failure: seesRun,
     get: seesRun,
@@ -173,7 +174,7 @@ const rules: Rules<Runtime> = {
       ),
   },
   approvals: {},
-  embeddings: { embed: asksBy, rerank: asksBy, pass: asksBy },
+  embeddings: { embed: asksBy, rerank: asksBy, read: asksBy, pass: asksBy },
   providers: {},
   mcp: {},
   models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },

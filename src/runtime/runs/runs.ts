@@ -20,6 +20,7 @@ import type {
   ToolNarrowing,
 } from '../../contract/contract.ts';
 import type { ConversationUsage } from '../../contract/operations/runs.ts';
+import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
@@ -32,6 +33,7 @@ import { Conversations } from '../conversations/conversations.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { readsNot } from '../embeddings/embeddings.ts';
 import type { Placement } from '../placement.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
@@ -154,6 +156,14 @@ export class Runs {
       if (!hasCode(error, 'capability_missing')) throw error;
       return { input_tokens: estimatedTokens(request), uncounted: error };
     }
+  }
+
+  /** The prompt of a local model, as it would be computed. Throws as `countTokens` does. */
+  async readPrompt(...asked: Counted): Promise<Reading> {
+    const request = await this.askedBy(...asked);
+    const port = this.options.providers.portFor(request);
+    if (port?.read === undefined) throw readsNot(request.provider);
+    return port.read(request.model, { of: request, ...AS_PROMPT, top: null }, asked[1]);
   }
 
   /** What the provider would be asked first. */

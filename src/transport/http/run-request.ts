@@ -30,12 +30,18 @@ export function withKey(body: unknown, key: string | string[] | undefined): unkn
   return { ...body, idempotency_key: key };
 }
 
+/** One for each answer, however many runs it has. */
+const signals = new WeakMap<Context['res'], AbortSignal>();
+
 /**
  * Aborted when the client disconnects before the answer is complete. A listener that closes is not
  * the client: its runs continue at the next start.
  */
 export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): AbortSignal {
+  const known = signals.get(res);
+  if (known !== undefined) return known;
   const gone = new AbortController();
+  signals.set(res, gone.signal);
   const look = () =>
     res.writableFinished || closing.aborted || gone.abort(new SvcError('connection_lost'));
   if (res.destroyed) look();

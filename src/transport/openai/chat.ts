@@ -19,10 +19,10 @@ import { finishOf, frame, logprobOf, modelOf, secondsOf } from './parts.ts';
 export async function chatCompletion(context: Context<unknown, ChatInput>): Promise<void> {
   const chat = await context.body();
   const { input, narrowings } = runOfChat(chat, await readFiles(chat.messages, context));
-  const choices = await startChoices(context, chat.n, input, { api: 'openai.chat', narrowings });
+  const choices = await startChoices(context, chat.n, [input], { api: 'openai.chat', narrowings });
   tellVerbosity(context, choices.first, 'verbosity');
   if (chat.stream !== true)
-    return sendChoices(context, choices, (answers) => wholeChat(chat, answers));
+    return sendChoices(context, choices, (answers) => wholeChat(chat, answers, choices.each));
   await streamChoices(
     context,
     choices,
@@ -33,7 +33,7 @@ export async function chatCompletion(context: Context<unknown, ChatInput>): Prom
 
 const idOf = (run: RunRecord) => idIn('chatcmpl-', run.id);
 
-function wholeChat(chat: ChatInput, answers: readonly [Answer, ...Answer[]]): object {
+function wholeChat(chat: ChatInput, answers: readonly [Answer, ...Answer[]], each: number): object {
   const [{ run }] = answers;
   return {
     id: idOf(run),
@@ -41,7 +41,10 @@ function wholeChat(chat: ChatInput, answers: readonly [Answer, ...Answer[]]): ob
     created: secondsOf(run),
     model: modelOf(run),
     choices: answers.map((answer, index) => choiceOf(chat, answer, index)),
-    usage: usageOfAll(answers.map(({ usage }) => usage)),
+    usage: usageOfAll(
+      answers.map(({ usage }) => usage),
+      each,
+    ),
   };
 }
 

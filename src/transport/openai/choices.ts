@@ -13,6 +13,8 @@ import { CHUNKS, DONE, frame, usageOf } from './parts.ts';
 /** The runs of a request for `n` choices: each run has one answer. */
 export interface Choices {
   count: number;
+  /** Of one input. */
+  each: number;
   first: RunRecord;
   /**
    * All runs, in order. Each is answered before the next one is asked for. Null: the first one is
@@ -22,29 +24,30 @@ export interface Choices {
 }
 
 /**
- * Starts the runs of a request.
+ * Starts the runs of a request: `n` for each input.
  *
  * 1. Those of the local engine follow each other, and reuse the prompt that the first one computed.
- *    Other providers answer all at once.
- * 2. With a seed, each choice has the next one.
+ *    Other providers answer several at once.
+ * 2. With a seed, each choice of an input has the next one.
  * 3. A request that fails cancels the runs that it has not read. One whose client leaves cancels
  *    all, as `startFor` says.
  */
 export async function startChoices(
   context: Context,
   n: number | null | undefined,
-  input: RunInput,
+  inputs: readonly [RunInput, ...RunInput[]],
   asked: Pick<ApiRequest, 'api' | 'narrowings'>,
 ): Promise<Choices> {
-  const count = n ?? 1;
-  const start = (choice: number) =>
-    startFor(
-      context,
-      { ...input, seed: seedOf(input, choice) },
-      { ...asked, choice, choices: count },
-    );
+  const each = n ?? 1;
+  const count = inputs.length * each;
+  const start = (choice: number) => {
+    const input = inputs[Math.floor(choice / each)] ?? inputs[0];
+    const seed = seedOf(input, choice % each);
+    return startFor(context, { ...input, seed }, { ...asked, choice, choices: count });
+  };
   const first = await start(0);
-  return { count, first, runs: count === 1 ? null : inOrder(context, first, count, start) };
+  const runs = count === 1 ? null : inOrder(context, first, count, start);
+  return { count, each, first, runs };
 }
 
 function seedOf({ seed }: RunInput, choice: number): number | null {
@@ -60,13 +63,19 @@ async function* inOrder(
   const runs = [first];
   let read = 0;
   try {
-    while (first.provider !== LOCAL && runs.length < n) runs.push(await start(runs.length));
-    for (; read < n; read += 1) yield runs[read] ?? (await start(read));
+    for (; read < n; read += 1) {
+      const ahead = first.provider === LOCAL ? 0 : Math.min(n, read + AT_ONCE);
+      while (runs.length < ahead) runs.push(await start(runs.length));
+      yield runs[read] ?? (await start(read));
+    }
   } finally {
     if (!res.destroyed && !closing.aborted)
       for (const { id } of runs.slice(read)) await runtime.runs.cancel(id, 'http').catch(() => {});
   }
 }
+
+/** Runs of one request that a provider answers at one time. */
+const AT_ONCE = 8;
 
 /** Sends all answers together, in the form that `describe` gives them. */
 export async function sendChoices(
@@ -92,7 +101,7 @@ export interface ChoiceForm {
 /** Streams the answers one after the other. A client that wants the usage has it after the last. */
 export async function streamChoices(
   context: Context,
-  { count, first, runs }: Choices,
+  { count, each, first, runs }: Choices,
   stream: { include_usage?: boolean | null | undefined } | null | undefined,
   formOf: (run: RunRecord, index: number) => ChoiceForm,
   rename: Rename = (thrown) => thrown,
@@ -106,7 +115,7 @@ export async function streamChoices(
       form ??= formOf({ ...first, provider, model }, usages.length);
       let text = piece.type === 'end' ? form.end(piece) : form.next(piece);
       if (piece.type === 'end' && usages.push(piece.usage) === count) {
-        const usage = stream?.include_usage === true ? usageOfAll(usages) : undefined;
+        const usage = stream?.include_usage === true ? usageOfAll(usages, each) : undefined;
         if (usage !== undefined) text += frame({ ...form.head, choices: [], usage });
         text += DONE;
       }
@@ -115,16 +124,23 @@ export async function streamChoices(
   });
 }
 
-/** As OpenAI counts choices: the prompt once, and the tokens of all. Undefined: it is unknown. */
-export function usageOfAll(usages: readonly Usage[]): object | undefined {
-  const counts = usages.map(({ output_tokens }) => output_tokens);
-  const known = counts.filter((count) => count !== null);
-  const thoughts = usages.flatMap(({ reasoning_tokens }) => reasoning_tokens ?? []);
+/**
+ * As OpenAI counts choices: the prompt of each input once, and the tokens of all. `each`: answers
+ * to one input. Undefined: it is unknown.
+ */
+export function usageOfAll(usages: readonly Usage[], each: number): object | undefined {
+  const prompts = usages.filter((_, index) => index % each === 0);
+  const counts = (of: readonly Usage[], name: keyof Usage) => of.flatMap((one) => one[name] ?? []);
+  const all = (of: readonly Usage[], name: keyof Usage) =>
+    counts(of, name).length < of.length ? null : sumOf(counts(of, name));
+  const some = (of: readonly Usage[], name: keyof Usage) =>
+    counts(of, name).length === 0 ? {} : { [name]: sumOf(counts(of, name)) };
   return usageOf({
-    input_tokens: null,
-    ...usages[0],
-    output_tokens: known.length < counts.length ? null : sumOf(known),
-    ...(thoughts.length === 0 ? {} : { reasoning_tokens: sumOf(thoughts) }),
+    input_tokens: all(prompts, 'input_tokens'),
+    output_tokens: all(usages, 'output_tokens'),
+    ...some(prompts, 'cached_tokens'),
+    ...some(prompts, 'cache_write_tokens'),
+    ...some(usages, 'reasoning_tokens'),
   });
 }
 

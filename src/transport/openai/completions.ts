@@ -2,13 +2,18 @@ import { ulid } from 'ulid';
 import * as v from 'valibot';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
+import { TOKEN_BYTES } from '../../contract/embed-input.ts';
+import type { Usage } from '../../contract/events.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
+import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { runInput } from '../../contract/run.ts';
+import { briefly, count, filled } from '../../contract/vocabulary.ts';
+import { SvcError } from '../../errors.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
-import { clientGone } from '../http/run-request.ts';
+import { answerEnds, clientGone, clientOf } from '../http/run-request.ts';
 import {
   type ChoiceForm,
   sendChoices,
@@ -31,39 +36,96 @@ import {
   seedOf,
   stopOf,
   text,
+  topLogprobs,
   WITHOUT_EFFECT,
 } from './parameters.ts';
 import { finishOf, frame, modelOf, renameParams, secondsOf, usageOf } from './parts.ts';
+import { joined, LogprobLists, type TokenLogprobs } from './token-logprobs.ts';
 
-/** POST /v1/completions: the older API, for a prompt without a conversation. */
+/** Most prompts of one request, and most answers to them all. */
+const PROMPTS_MAX = 128;
+const PROMPT = 'must be a text, a list of texts, or ids of tokens.';
+const tokens = briefly(
+  filled(count, 'must be a list of ids of tokens.', 'must have at least one token.'),
+);
+const prompts = briefly(
+  v.pipe(
+    filled(v.union([text, tokens], PROMPT), PROMPT, 'must have at least one text.'),
+    v.maxLength(PROMPTS_MAX, `must have at most ${PROMPTS_MAX} texts.`),
+  ),
+);
+
+/** POST /v1/completions: the older API, for prompts without a conversation. */
 export const completionInput = named(
   'CompletionInput',
   object({
     ...sampling,
-    prompt: v.union(
-      [text, v.pipe(v.array(text), v.length(1, 'must be a text, or a list of one text.'))],
-      'must be a text, or a list of one text.',
-    ),
+    prompt: briefly(v.union([text, tokens, prompts], PROMPT)),
     max_tokens: length(0),
     best_of: only([1], 'svc makes one answer for each request.'),
     /** The answer begins with the prompt. */
     echo: v.nullish(flag),
     suffix: runInput.entries.suffix,
     ...constraints,
-    logprobs: v.nullish(v.never('must be null: POST /v1/chat/completions has logprobs.')),
+    /** The probability of each token, with so many of the likeliest ones. */
+    logprobs: topLogprobs,
     ...WITHOUT_EFFECT,
   }),
 );
 type CompletionInput = v.InferOutput<typeof completionInput>;
+type CompletionContext = Context<unknown, CompletionInput>;
 
-export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
-  const request = await context.body();
-  const prompt = typeof request.prompt === 'string' ? request.prompt : (request.prompt[0] ?? '');
-  const echo = request.echo === true ? prompt : '';
-  const input = {
-    ...pick(request, [...SAMPLING, 'model', 'metadata']),
+/** A prompt of the request, as far as it was read. */
+interface Prompt {
+  text: string;
+  /** What `echo` puts before the answer. */
+  echo: string;
+  /** Its tokens, with their probabilities. Null: they were not asked for. */
+  reading: Reading | null;
+}
+
+export async function completion(context: CompletionContext): Promise<void> {
+  // Each id of a token is a value. Their bytes are bounded.
+  const { request_values, body_bytes } = context.limits;
+  const request = await context.body({
+    values: Math.max(request_values, body_bytes / TOKEN_BYTES),
+  });
+  const { n, stream_options, logprobs } = request;
+  const prompts = await promptsOf(context, request).catch((thrown) => {
+    throw inCompletion(thrown);
+  });
+  const [first, ...others] = prompts.map(({ text }) => inputOf(context, request, text));
+  if (first === undefined) throw new SvcError('internal');
+  if (isOnlyRead(request)) return sendRead(context, request, prompts);
+  if (request.max_tokens === 0) return sendNothing(context, [first, ...others], request, prompts);
+  const choices = await startChoices(context, n, [first, ...others], { api: 'openai.completions' });
+  const promptOf = (index: number) => prompts[Math.floor(index / choices.each)] as Prompt;
+  const isExplained = logprobs != null;
+  if (request.stream !== true)
+    return sendChoices(
+      context,
+      choices,
+      (answers) => whole(answers, { each: choices.each, promptOf, isExplained }),
+      inCompletion,
+    );
+  await streamChoices(
+    context,
+    choices,
+    stream_options,
+    (run, index) => chunksOf(run, index, promptOf(index), isExplained),
+    inCompletion,
+  );
+}
+
+function inputOf(
+  { runtime }: CompletionContext,
+  request: CompletionInput,
+  prompt: string,
+): RunInput {
+  return {
+    ...pick(request, [...SAMPLING, 'model', 'metadata', 'logprobs']),
     // A provider that has only chats gets a message, as before.
-    ...(context.runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
+    ...(runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
     ...(request.suffix ? { suffix: request.suffix } : {}),
     prompt,
     response_format: oneFormat(null, request),
@@ -71,23 +133,76 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     max_tokens: lengthOf(request.max_tokens || null) ?? MAX_TOKENS,
     seed: seedOf(request.seed),
   } as RunInput;
-  if (request.max_tokens === 0) return sendNothing(context, input, request, echo);
-  const choices = await startChoices(context, request.n, input, { api: 'openai.completions' });
-  if (request.stream !== true)
-    return sendChoices(context, choices, (answers) => whole(answers, echo), inCompletion);
-  await streamChoices(
-    context,
-    choices,
-    request.stream_options,
-    (run, index) => chunksOf(run, index, echo),
-    inCompletion,
+}
+
+/** Reads the prompts, as far as their ids or their probabilities need it. */
+async function promptsOf(
+  context: CompletionContext,
+  request: CompletionInput,
+): Promise<readonly Prompt[]> {
+  const sent = listOf(request.prompt);
+  if (sent.length * (request.n ?? 1) > PROMPTS_MAX)
+    throw wrong('prompt', `The request asks for more than ${PROMPTS_MAX} answers.`);
+  const asker = { client: clientOf(context.req) };
+  const over = answerEnds(context);
+  const { model, echo, logprobs = null } = request;
+  const top = echo === true && logprobs !== null ? Math.max(1, logprobs) : null;
+  const read = (of: string | readonly number[], top: number | null) =>
+    context.runtime.embeddings.read({ model, of, ...AS_PROMPT, top }, asker, over);
+  const made: Prompt[] = [];
+  for (const [index, of] of sent.entries()) {
+    const reading = typeof of === 'string' && top === null ? null : await read(of, top);
+    const text = reading?.text ?? String(of);
+    if (typeof of !== 'string' && !isOnlyRead(request))
+      checkSame(of, (await read(text, null)).tokens, `prompt.${index}`);
+    const scored = top === null ? null : reading;
+    made.push({ text, echo: echo === true ? text : '', reading: scored });
+  }
+  return made;
+}
+
+function listOf(prompt: CompletionInput['prompt']): readonly (string | readonly number[])[] {
+  if (typeof prompt === 'string') return [prompt];
+  return typeof prompt[0] === 'number' ? [prompt as number[]] : (prompt as (string | number[])[]);
+}
+
+/** The log has the text of a prompt. So its tokens must be those that the model reads in it. */
+function checkSame(sent: readonly number[], read: readonly { id: number }[], param: string): void {
+  if (sent.length === read.length && sent.every((id, at) => id === read[at]?.id)) return;
+  const at = sent.findIndex((id, index) => id !== read[index]?.id);
+  const place = at < 0 ? sent.length : at;
+  throw new SvcError(
+    'invalid_request',
+    `The model reads other tokens in the text of ${param}: the first other one is ${place}.`,
+    { param, hint: 'Send the text. Ids must be those that /tokenize gives with add_special.' },
   );
 }
 
-function chunksOf(run: RunRecord, index: number, echo: string): ChoiceForm {
-  const chunk = (text: string, finish_reason: string | null) =>
-    frame(described(run, textChoice(index, text, finish_reason)));
-  let opening = echo === '' ? '' : chunk(echo, null);
+/** Whether reading the prompts answers the request: its one token is the likeliest one. */
+function isOnlyRead(request: CompletionInput): boolean {
+  const { max_tokens, echo, logprobs, stream, temperature } = request;
+  if (echo !== true || logprobs == null || stream === true) return false;
+  const isPlain = CHANGES.every((name) => request[name] == null);
+  return max_tokens === 0 || (max_tokens === 1 && temperature === 0 && isPlain);
+}
+
+/** What may make another token the likeliest one, or end the answer before it. */
+const CHANGES = [
+  ...SAMPLING.filter((name) => name !== 'max_tokens' && name !== 'temperature'),
+  ...(['stop', 'suffix'] as const),
+  ...(Object.keys(constraints) as (keyof typeof constraints)[]),
+];
+
+function chunksOf(
+  run: RunRecord,
+  index: number,
+  { echo, reading }: Prompt,
+  isExplained: boolean,
+): ChoiceForm {
+  const lists = new LogprobLists();
+  const chunk = (text: string, finish_reason: string | null, logprobs: TokenLogprobs | null) =>
+    frame(described(run, textChoice(index, text, finish_reason, logprobs)));
+  let opening = echo === '' ? '' : chunk(echo, null, reading && lists.ofReading(reading));
   const after = (text: string) => {
     const whole = opening + text;
     opening = '';
@@ -96,8 +211,11 @@ function chunksOf(run: RunRecord, index: number, echo: string): ChoiceForm {
   return {
     head: head(run),
     // This API has text alone.
-    next: ({ kind, text }) => after(kind === undefined ? chunk(text, null) : ''),
-    end: ({ finish_reason }) => after(chunk('', finishOf(finish_reason, 0))),
+    next: ({ kind, text, logprobs = [] }) => {
+      const explained = isExplained ? lists.ofAnswer(logprobs) : null;
+      return after(kind === undefined ? chunk(text, null, explained) : '');
+    },
+    end: ({ finish_reason }) => after(chunk('', finishOf(finish_reason, 0), null)),
   };
 }
 
@@ -105,42 +223,90 @@ function chunksOf(run: RunRecord, index: number, echo: string): ChoiceForm {
 const MAX_TOKENS = 16;
 
 /** The run has a conversation of the prompt alone. */
-const inCompletion = renameParams({ messages: 'prompt' });
+const inCompletion = renameParams({ messages: 'prompt', tokens: 'prompt' });
 
 /** An answer of no tokens is no run: its prompt is counted, and echoed where `echo` says so. */
 async function sendNothing(
-  context: Context<unknown, CompletionInput>,
-  input: RunInput,
-  { model, n, stream }: CompletionInput,
-  echo: string,
+  context: CompletionContext,
+  inputs: readonly RunInput[],
+  request: CompletionInput,
+  prompts: readonly Prompt[],
 ): Promise<void> {
-  if (stream === true)
+  if (request.stream === true)
     throw wrong('stream', 'An answer with max_tokens 0 comes whole: leave stream out.');
-  const { runs, models } = context.runtime;
-  const count = async () =>
-    runs.countTokens(parseRunInput(input, context.limits), clientGone(context));
-  const { input_tokens, uncounted } = await count().catch((thrown) => {
-    throw inCompletion(thrown);
+  const { runs } = context.runtime;
+  const gone = clientGone(context);
+  let counted: number | null = 0;
+  for (const input of inputs) {
+    const asked = parseRunInput(input, context.limits);
+    const { input_tokens, uncounted } = await runs.countTokens(asked, gone).catch((thrown) => {
+      throw inCompletion(thrown);
+    });
+    counted = counted === null || uncounted !== null ? null : counted + input_tokens;
+  }
+  const texts = prompts.map(({ echo }) => ({ text: echo, logprobs: null }));
+  sendUnrecorded(context, request, texts, { input_tokens: counted, output_tokens: 0 });
+}
+
+/** An answer that reading the prompts gives: see docs/decisions/0094. */
+function sendRead(
+  context: CompletionContext,
+  request: CompletionInput,
+  prompts: readonly Prompt[],
+): void {
+  const made = request.max_tokens ?? 0;
+  const texts = prompts.map(({ echo, reading }) => {
+    const { tokens = [], next = [] } = reading ?? {};
+    const answer = next
+      .slice(0, made)
+      .map((token) => ({ ...token, top: likeliest(next, request) }));
+    const logprobs = new LogprobLists().ofReading({ tokens: [...tokens, ...answer] });
+    return { text: echo + answer.map(({ text }) => text).join(''), logprobs };
   });
+  const input_tokens = prompts.reduce((sum, { reading }) => sum + (reading?.tokens.length ?? 0), 0);
+  sendUnrecorded(context, request, texts, { input_tokens, output_tokens: made * prompts.length });
+}
+
+function likeliest<T>(next: readonly T[], { logprobs }: CompletionInput): T[] {
+  return next.slice(0, logprobs ?? 0);
+}
+
+function sendUnrecorded(
+  { res, runtime }: CompletionContext,
+  { model, n }: CompletionInput,
+  texts: readonly { text: string; logprobs: TokenLogprobs | null }[],
+  used: Usage,
+): void {
   const head = {
     id: `cmpl-${ulid()}`,
     object: 'text_completion',
     created: Math.floor(Date.now() / 1000),
-    model: modelOf(models.next(model == null ? {} : { model })),
+    model: modelOf(runtime.models.next(model == null ? {} : { model })),
   };
-  const choices = Array.from({ length: n ?? 1 }, (_, index) => textChoice(index, echo, 'length'));
-  const usage = usageOf({
-    input_tokens: uncounted === null ? input_tokens : null,
-    output_tokens: 0,
-  });
-  sendJson(context.res, 200, { ...head, choices, ...(usage === undefined ? {} : { usage }) });
+  const each = Array.from({ length: n ?? 1 });
+  const choices = texts
+    .flatMap((one) => each.map(() => one))
+    .map(({ text, logprobs }, index) => textChoice(index, text, 'length', logprobs));
+  const usage = usageOf(used);
+  sendJson(res, 200, { ...head, choices, ...(usage === undefined ? {} : { usage }) });
 }
 
-function whole(answers: readonly [Answer, ...Answer[]], echo: string): object {
-  const choices = answers.map(({ text, finish_reason }, index) =>
-    textChoice(index, echo + text, finishOf(finish_reason, 0)),
+function whole(
+  answers: readonly [Answer, ...Answer[]],
+  request: { each: number; promptOf(index: number): Prompt; isExplained: boolean },
+): object {
+  const choices = answers.map(({ text, finish_reason, logprobs }, index) => {
+    const { echo, reading } = request.promptOf(index);
+    const lists = new LogprobLists();
+    const before = reading === null ? null : lists.ofReading(reading);
+    const made = request.isExplained ? lists.ofAnswer(logprobs) : null;
+    const all = before !== null && made !== null ? joined(before, made) : made;
+    return textChoice(index, echo + text, finishOf(finish_reason, 0), all);
+  });
+  const usage = usageOfAll(
+    answers.map((answer) => answer.usage),
+    request.each,
   );
-  const usage = usageOfAll(answers.map((answer) => answer.usage));
   return { ...described(answers[0].run, ...choices), usage };
 }
 
@@ -157,6 +323,11 @@ function described(run: RunRecord, ...choices: object[]): object {
   return { ...head(run), choices };
 }
 
-function textChoice(index: number, text: string, finish_reason: string | null): object {
-  return { index, text, logprobs: null, finish_reason };
+function textChoice(
+  index: number,
+  text: string,
+  finish_reason: string | null,
+  logprobs: TokenLogprobs | null,
+): object {
+  return { index, text, logprobs, finish_reason };
 }

@@ -18,6 +18,7 @@ import {
   seedAt,
   TokenSampler,
 } from '../../../src/providers/local/engine/decode/sampler.ts';
+import { scoreTokens } from '../../../src/providers/local/engine/decode/scores.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine calls llama.cpp by parts of the library that are not documented. */
@@ -33,7 +34,7 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const usual: Sampling = { temperature: 0.9, seed: 5, judged: 0, explained: false };
+const usual: Sampling = { temperature: 0.9, seed: 5, judged: 0, explained: null };
 const penalties = { presence_penalty: 0.4, frequency_penalty: 0.3, repeat_penalty: 1.2 };
 
 /** Each with what the library calls it. */
@@ -51,7 +52,7 @@ const cases: [name: string, sampling: Sampling, options: SequenceEvaluateOptions
     { ...usual, temperature: 0, options: penalties },
     { temperature: 0 },
   ],
-  ['explained tokens', { ...usual, explained: true, judged: 20 }, { temperature: 0.9 }],
+  ['judged tokens', { ...usual, judged: 20 }, { temperature: 0.9 }],
 ];
 
 for (const [name, sampling, options] of cases) {
@@ -66,6 +67,62 @@ for (const [name, sampling, options] of cases) {
     assert.equal(ours, theirs);
   });
 }
+
+/** By the public way of the library, at the temperature that changes nothing. */
+async function probabilitiesAfter(tokens: readonly Token[]): Promise<ReadonlyMap<Token, number>> {
+  return withContext(async (context) => {
+    const all = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+    const evaluation = context
+      .getSequence()
+      .evaluateWithMetadata([...tokens], { probabilities: true }, all);
+    for await (const { probabilities } of evaluation) return probabilities;
+    throw new Error('no token');
+  });
+}
+
+const near = (one: number, other: number) => Math.abs(one - other) < 0.001;
+
+test('scores are those of the model, whatever the sampling', async () => {
+  const expected = await probabilitiesAfter(prompt);
+  const likeliest = [...expected].slice(0, 5);
+  for (const [, sampling] of cases) {
+    const steps = await withContext((context) => decoded(context, { ...sampling, explained: 5 }));
+    const { token, score } = steps[0] as Step;
+    assert.ok(near(score?.logprob ?? 1, Math.log(expected.get(token) ?? 0)));
+    assert.equal(
+      score?.top.map((one) => one.token),
+      likeliest.map(([one]) => one),
+    );
+    for (const [at, [, probability]] of likeliest.entries())
+      assert.ok(near(score?.top[at]?.logprob ?? 1, Math.log(probability)));
+  }
+});
+
+test('each token of a text has its score, in parts of any length', async () => {
+  const text = Array.from({ length: 5 }, () => prompt).flat();
+  assert.ok(text.length > 2 * 32);
+  const { signal } = new AbortController();
+  const scores = await withContext((context) =>
+    scoreTokens(
+      { model, decoder: new Decoder(nativeContext(context), 1) },
+      { place: 0, tokens: [] },
+      text,
+      { top: 2, signal },
+    ),
+  );
+  assert.is(scores.length, text.length);
+  for (const at of [0, 30, 31, 32, text.length - 1]) {
+    const expected = await probabilitiesAfter(text.slice(0, at + 1));
+    const next = text[at + 1];
+    const { logprob = null, top = [] } = scores[at] ?? {};
+    if (next === undefined) assert.is(logprob, null);
+    else assert.ok(near(logprob ?? 1, Math.log(expected.get(next) ?? 0)), `after token ${at}`);
+    assert.equal(
+      top.map(({ token }) => token),
+      [...expected.keys()].slice(0, 2),
+    );
+  }
+});
 
 test('a library of another form is refused, with what it lacks', async () => {
   const methods = { initBatch() {}, addToBatch() {}, sampleToken() {}, setThreads() {} };
@@ -108,19 +165,14 @@ async function decoded(context: LlamaContext, sampling: Sampling): Promise<Step[
 
 async function evaluated(
   context: LlamaContext,
-  {
-    seed,
-    options: { repeat_penalty, presence_penalty, frequency_penalty } = {},
-    judged,
-    explained,
-  }: Sampling,
+  { seed, options: { repeat_penalty, presence_penalty, frequency_penalty } = {}, judged }: Sampling,
   options: SequenceEvaluateOptions,
 ): Promise<Step[]> {
   const sequence = context.getSequence();
   const steps: Step[] = [];
   let next = prompt;
   while (steps.length < TOKENS) {
-    const wanted = { confidence: steps.length < judged, probabilities: explained };
+    const wanted = { confidence: steps.length < judged };
     const evaluation = sequence.evaluateWithMetadata(next, wanted, {
       ...options,
       seed: seedAt(seed, steps.length),
@@ -136,12 +188,11 @@ async function evaluated(
             },
           }),
     });
-    for await (const { token, confidence, probabilities } of evaluation as AsyncIterable<{
+    for await (const { token, confidence } of evaluation as AsyncIterable<{
       token: Token;
       confidence?: number;
-      probabilities?: ReadonlyMap<Token, number>;
     }>) {
-      steps.push({ token, probability: confidence ?? null, probabilities: probabilities ?? null });
+      steps.push({ token, probability: confidence ?? null, score: null });
       next = [token];
       break;
     }

@@ -326,7 +326,7 @@ test('completions, whole and streamed', async ({ real, client }) => {
     assert.is(usage, undefined, 'the provider counts no tokens of a prompt');
   }
   assert.is(real.provider.asked.length, asksBefore, 'an answer of no tokens asks no model');
-  for (const wrong of [{ stream: true, max_tokens: 0 }, { logprobs: 1 }, { prompt: ['a', 'b'] }]) {
+  for (const wrong of [{ stream: true, max_tokens: 0 }, { logprobs: 99 }]) {
     const body = { model: MODEL, prompt: 'Once', ...wrong };
     const error = await client.completions.create(body).catch((thrown: unknown) => thrown);
     assert.instance(error, OpenAI.BadRequestError);

@@ -6,6 +6,7 @@ import { Constraint } from './constraint.ts';
 import type { Member } from './decode/decoder.ts';
 import type { Parts } from './decode/prompt-parts.ts';
 import { type Sampling, TokenSampler } from './decode/sampler.ts';
+import type { Score } from './decode/scores.ts';
 import type { Slot } from './decode/sequences.ts';
 import { steps } from './decode/steps.ts';
 import { answerForm, callableTools, requiredForm, thoughtBound } from './form.ts';
@@ -48,7 +49,6 @@ export async function generate(generation: Generation): Promise<Completion | nul
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const answer = openAnswer(loaded, order, isReasoning);
   const constraint = constraintOf(loaded, order, answer);
-  const { logprobs } = order.options;
   const pace = new Pace();
   const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
@@ -97,15 +97,14 @@ export async function generate(generation: Generation): Promise<Completion | nul
   try {
     for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
       pace.note();
-      const { token, probability, probabilities } = step;
+      const { token, probability, score } = step;
       const ended = ends(token);
       if (!ended) {
         made += 1;
         repeats = repetition.push(token);
       }
       const over = ended || made >= most || repeats;
-      if (!ended && probabilities !== null)
-        explained.push(tokenLogprob(model, token, probabilities, logprobs ?? 0));
+      if (!ended && score !== null) explained.push(tokenLogprob(model, token, score));
       const released = filter.accept(ended ? [] : [token], probability, over);
       if (released === 'declined') {
         for (const each of declined) output.push(answer.push(each), each, null);
@@ -179,7 +178,7 @@ function samplingOf({ loaded, order }: Generation, constraint: Constraint | null
     options: order.options,
     ...(constraint === null ? {} : { grammar: () => constraint.state }),
     judged: loaded.gate?.tokens ?? 0,
-    explained: order.options.logprobs !== undefined,
+    explained: order.options.logprobs ?? null,
   };
 }
 
@@ -219,29 +218,12 @@ function createConfidenceFilter(rule: ConfidenceRule | null): ConfidenceFilter {
   };
 }
 
-/** The logarithm of a probability that is too small to count. */
-const LEAST = -9999;
-
-/**
- * The probability of a token, and of the likeliest ones. They are those of the draw: after
- * penalties, grammar, top_p and temperature.
- */
-function tokenLogprob(
-  model: LlamaModel,
-  token: Token,
-  probabilities: ReadonlyMap<Token, number>,
-  most: number,
-): TokenLogprob {
-  const entry = (each: Token, probability: number) => ({
-    token: model.detokenize([each], true),
-    logprob: Math.max(LEAST, Math.log(probability)),
+function tokenLogprob(model: LlamaModel, token: Token, { logprob, top }: Score): TokenLogprob {
+  const entry = (each: { token: Token; logprob: number | null }) => ({
+    token: model.detokenize([each.token], true),
+    logprob: each.logprob ?? 0,
   });
-  const top: TokenLogprob['top'][number][] = [];
-  for (const [each, probability] of probabilities) {
-    if (top.length >= most || probability === 0) break;
-    top.push(entry(each, probability));
-  }
-  return { ...entry(token, probabilities.get(token) ?? 0), top };
+  return { ...entry({ token, logprob }), top: top.map(entry) };
 }
 
 /**

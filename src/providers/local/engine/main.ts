@@ -28,6 +28,7 @@ function receive(order: ToEngine): void {
       void load(order);
       break;
     case 'run':
+    case 'read':
       runs?.start(order);
       break;
     case 'embed':

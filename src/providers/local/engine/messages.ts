@@ -1,12 +1,14 @@
 import type { Message, OutputPart } from '../../../../machines/messages.ts';
 import type { Attention } from '../../../contract/attention.ts';
 import type { AnswerOptions } from '../../../contract/options.ts';
+import type { ReadOptions } from '../../../contract/reading.ts';
 
 /** Messages to the engine process. */
 export type ToEngine =
   | LoadOrder
   | RunOrder
   | EmbedOrder
+  | ReadOrder
   | { type: 'stop_run'; id: number }
   | { type: 'stop' };
 
@@ -90,4 +92,11 @@ export interface EmbedOrder {
   query: string | null;
   /** The length of each vector. Null: that of the model. */
   dimensions: number | null;
+}
+
+/** What is read: a text, the ids of its tokens, or the prompt of a request. */
+export interface ReadOrder extends ReadOptions {
+  type: 'read';
+  id: number;
+  of: string | readonly number[] | RunOrder;
 }

@@ -101,12 +101,12 @@ function timeOf({ call_key }: RunOrder): Date {
 }
 
 /** The prompt begins with the token that the file asks for, once. */
-function withBegin({ tokens }: LlamaModel, prompt: Token[]): Token[] {
+export function withBegin({ tokens }: LlamaModel, prompt: Token[]): Token[] {
   const { bos, shouldPrependBosToken } = tokens;
   return bos === null || !shouldPrependBosToken || prompt[0] === bos ? prompt : [bos, ...prompt];
 }
 
-function tooLong(tokens: string, context_length: number): SvcError {
+export function tooLong(tokens: string, context_length: number): SvcError {
   return new SvcError(
     'context_length_exceeded',
     `The prompt has ${tokens} tokens; the context holds ${context_length}, the answer included.`,

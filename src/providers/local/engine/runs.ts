@@ -4,12 +4,14 @@ import type { FromEngine } from '../from-engine.ts';
 import { newMember } from './decode/decoder.ts';
 import type { PromptCache } from './decode/prompt-cache.ts';
 import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
+import { scoreTokens } from './decode/scores.ts';
 import { Sequences, type Slot } from './decode/sequences.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
-import type { RunOrder } from './messages.ts';
+import type { ReadOrder, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
 import { fittingPrompt, promptOfOrder } from './prompt.ts';
+import { checkLength, readingOf, tokensOf } from './read.ts';
 
 /**
  * The active runs in the one context, and the runs that wait for a sequence.
@@ -25,7 +27,7 @@ export class Runs {
   private readonly send: (message: FromEngine) => void;
   private readonly sequences: Sequences;
   private readonly active = new Map<number, AbortController>();
-  private waiting: RunOrder[] = [];
+  private waiting: (RunOrder | ReadOrder)[] = [];
   /** What computes the active runs. */
   private threads: number;
   private saving: NodeJS.Timeout | undefined;
@@ -50,10 +52,10 @@ export class Runs {
     await Promise.race([this.sequences.save(1, until), pause(CLOSE_MS)]);
   }
 
-  start(order: RunOrder): void {
+  start(order: RunOrder | ReadOrder): void {
     clearTimeout(this.saving);
-    if (order.only_count) {
-      this.send(this.count(order));
+    if (order.type === 'run' ? order.only_count : order.top === null) {
+      this.send(this.read(order));
       return;
     }
     if (this.sequences.hasFree) void this.answer(order);
@@ -71,34 +73,61 @@ export class Runs {
    * Tokens that are computed alone have the same threads in all runs at one time: another number
    * can change an exact one. It changes no part of a prompt, where each thread has its own rows.
    */
-  private setThreads({ resume }: RunOrder): number {
+  private setThreads(order: RunOrder | ReadOrder): number {
     const { threads, decoder } = this.loaded;
-    decoder.threads = Math.min(resume?.threads ?? threads.now.present, threads.alone);
+    const recorded = order.type === 'run' ? order.resume?.threads : null;
+    decoder.threads = Math.min(recorded ?? threads.now.present, threads.alone);
     return decoder.threads;
   }
 
   /** Needs no sequence, so it never waits for a run. */
-  private count(order: RunOrder): FromEngine {
+  private read(order: RunOrder | ReadOrder): FromEngine {
     const { id } = order;
     try {
-      const input_tokens = promptOfOrder(this.loaded, order).tokens.length;
-      const usage = { input_tokens, output_tokens: 0 };
-      return { type: 'finished', id, finish_reason: 'stop', usage };
+      if (order.type === 'run') return readAll(id, promptOfOrder(this.loaded, order).tokens.length);
+      const tokens = tokensOf(this.loaded, order);
+      this.send({ type: 'reading', id, ...readingOf(this.loaded.model, tokens, null) });
+      return readAll(id, tokens.length);
     } catch (thrown) {
-      return { type: 'failed', id, error: asSvcError(thrown, 'engine_failed').summary() };
+      return failed(id, thrown);
     }
   }
 
-  private async answer(order: RunOrder): Promise<void> {
+  private async answer(order: RunOrder | ReadOrder): Promise<void> {
     const abort = new AbortController();
     if (this.active.size === 0) this.threads = this.setThreads(order);
     this.active.set(order.id, abort);
-    this.send(await this.outcome(order, abort.signal));
+    this.send(await this.outcomeOf(order, abort.signal));
     this.active.delete(order.id);
     const next = this.sequences.hasFree ? this.waiting.shift() : undefined;
     if (next !== undefined) this.start(next);
     else if (this.active.size === 0)
       this.saving = setTimeout(() => void this.sequences.save(IDLE_TOKENS), IDLE_MS).unref();
+  }
+
+  private outcomeOf(order: RunOrder | ReadOrder, signal: AbortSignal): Promise<FromEngine> {
+    return order.type === 'run' ? this.outcome(order, signal) : this.score(order, signal);
+  }
+
+  /** Nothing of the sequence is kept: it has no client. */
+  private async score(order: ReadOrder, signal: AbortSignal): Promise<FromEngine> {
+    const { id, top } = order;
+    const { loaded, sequences } = this;
+    let slot: Slot | null = null;
+    try {
+      const tokens = tokensOf(loaded, order);
+      checkLength(tokens, loaded);
+      const taken = sequences.takeEmpty();
+      slot = taken.slot;
+      await sequences.prepare(taken, '');
+      const scores = await scoreTokens(loaded, slot, tokens, { top: top ?? 0, signal });
+      this.send({ type: 'reading', id, ...readingOf(loaded.model, tokens, scores) });
+      return readAll(id, tokens.length);
+    } catch (thrown) {
+      return signal.aborted ? { type: 'stopped', id } : failed(id, thrown);
+    } finally {
+      if (slot !== null) sequences.leave(slot, { shared: false, failed: true });
+    }
   }
 
   private async outcome(order: RunOrder, signal: AbortSignal): Promise<FromEngine> {
@@ -119,7 +148,7 @@ export class Runs {
       prompt_parts = undefined;
     });
     let slot: Slot | null = null;
-    let failed = false;
+    let hasFailed = false;
     try {
       const prompt = fittingPrompt(loaded, order);
       const { tokens } = prompt;
@@ -140,16 +169,25 @@ export class Runs {
       const finish = await generate(work);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
-      failed = true;
-      const error = asSvcError(thrown, 'engine_failed');
-      if (error.code === 'engine_failed') console.error(`run ${id}:`, error.cause ?? error);
-      return { type: 'failed', id, error: error.summary() };
+      hasFailed = true;
+      return failed(id, thrown);
     } finally {
       output.flush();
       loaded.decoder.leave(member);
-      if (slot !== null) sequences.leave(slot, { shared: member.batched, failed });
+      if (slot !== null) sequences.leave(slot, { shared: member.batched, failed: hasFailed });
     }
   }
+}
+
+function readAll(id: number, input_tokens: number): FromEngine {
+  const usage = { input_tokens, output_tokens: 0 };
+  return { type: 'finished', id, finish_reason: 'stop', usage };
+}
+
+function failed(id: number, thrown: unknown): FromEngine {
+  const error = asSvcError(thrown, 'engine_failed');
+  if (error.code === 'engine_failed') console.error(`order ${id}:`, error.cause ?? error);
+  return { type: 'failed', id, error: error.summary() };
 }
 
 /**

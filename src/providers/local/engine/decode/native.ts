@@ -18,13 +18,27 @@ export interface NativeContext {
   decodeBatch(): Promise<void>;
   /** The token that follows the one with this index in the last batch, or -1. */
   sampleToken(index: number, sampler: NativeSampler): Promise<number>;
-  /** As above, with [token, probability] pairs in one list, and the probability of the token. */
+  /** As above, with the probability of the token. */
   sampleToken(
     index: number,
     sampler: NativeSampler,
-    probabilities: boolean,
-    confidence: boolean,
-  ): Promise<[token: number, probabilities?: number[], confidence?: number]>;
+    probabilities: false,
+    confidence: true,
+  ): Promise<[token: number, probabilities?: never, confidence?: number]>;
+  /**
+   * As above, with [token, logit] pairs in one list and the sum of all weights: those of the
+   * likeliest tokens, then those of the wanted ones. The weight of the likeliest one is 1.
+   */
+  sampleToken(
+    index: number,
+    sampler: NativeSampler,
+    probabilities: false,
+    confidence: false,
+    logits: [wanted: readonly number[], highest: false, lowest: false, own: false, most: number],
+    weight: true,
+  ): Promise<
+    [token: number, probabilities?: never, confidence?: never, logits?: number[], weight?: number]
+  >;
   /** To -1: to the end. False: the memory of this model cannot forget only a part. */
   removeTokenCellsFromSequence(sequence: number, from: number, to: number): boolean;
   /** The first position that is still in memory. -1: none is. */

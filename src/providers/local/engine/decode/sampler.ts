@@ -3,13 +3,14 @@ import type { AnswerOptions } from '../../../../contract/options.ts';
 import { SvcError } from '../../../../errors.ts';
 import type { Sample } from './decoder.ts';
 import { type NativeSampler, nativeState, newSampler, type SamplerConfig } from './native.ts';
+import { type Score, Scorer } from './scores.ts';
 
 export interface Step {
   token: Token;
   /** Probability of the token. Null: not requested. */
   probability: number | null;
-  /** Probabilities of all tokens it was drawn from, most likely first. Null: not requested. */
-  probabilities: ReadonlyMap<Token, number> | null;
+  /** How likely it is by the model alone. Null: not requested. */
+  score: Score | null;
 }
 
 export interface Sampling {
@@ -21,8 +22,8 @@ export interface Sampling {
   grammar?: () => LlamaGrammarEvaluationState | undefined;
   /** Number of first tokens with their probability. */
   judged: number;
-  /** Each token with all probabilities. */
-  explained: boolean;
+  /** Each token with its score, and so many of the likeliest ones. Null: no scores. */
+  explained: number | null;
 }
 
 /** Usual values of a chat model, which node-llama-cpp has too. */
@@ -37,6 +38,7 @@ const PENALIZED_LEAST = 64;
  */
 export class TokenSampler {
   private readonly native: NativeSampler;
+  private readonly scorer: Scorer | null;
   private readonly sampling: Sampling;
   private readonly usual: SamplerConfig;
   /** What is added to the odds of each token. */
@@ -51,6 +53,7 @@ export class TokenSampler {
     const { temperature, seed, options = {} } = sampling;
     this.model = model;
     this.native = newSampler(model);
+    this.scorer = sampling.explained === null ? null : new Scorer(model);
     this.sampling = sampling;
     this.usual = {
       temperature,
@@ -71,23 +74,22 @@ export class TokenSampler {
       const config = this.config(answer);
       this.native.applyConfig(config);
       const before = process.cpuUsage();
-      const sampled =
-        judging || explained
-          ? await context.sampleToken(index, this.native, explained, judging)
-          : ([await context.sampleToken(index, this.native)] as const);
-      const [token, probabilities, confidence] = sampled;
+      const [token, , confidence] = judging
+        ? await context.sampleToken(index, this.native, false, true)
+        : ([await context.sampleToken(index, this.native)] as const);
       if (token < 0) throw new SvcError('engine_failed');
       if (config.grammarEvaluationState !== undefined) boundForm(process.cpuUsage(before));
       return {
         token: token as Token,
         probability: confidence ?? null,
-        probabilities: probabilities === undefined ? null : pairs(probabilities),
+        score: (await this.scorer?.at(context, index, token as Token, explained ?? 0)) ?? null,
       };
     };
   }
 
   dispose(): void {
     this.native.dispose();
+    this.scorer?.dispose();
   }
 
   /**
@@ -204,12 +206,6 @@ function boundForm({ user, system }: NodeJS.CpuUsage): void {
 
 /** Well within the time that a cancelled run has to stop. */
 const FORM_MS = 4000;
-
-function pairs(list: readonly number[]): ReadonlyMap<Token, number> {
-  const map = new Map<Token, number>();
-  for (let at = 1; at < list.length; at += 2) map.set(list[at - 1] as Token, list[at] as number);
-  return map;
-}
 
 /**
  * The seed of one token, from the seed of the run and the position. So a resumed answer continues

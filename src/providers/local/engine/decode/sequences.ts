@@ -105,6 +105,12 @@ export class Sequences {
     return taken;
   }
 
+  /** A sequence for tokens that reuse nothing. Call it only while there is a free one. */
+  takeEmpty(): Taken {
+    const slot = this.free.shift() as Slot;
+    return { slot, kept: 0, file: null };
+  }
+
   private fromFile(prompt: readonly Token[], reuse: Reuse, kept: number): Taken | null {
     const [slot] = this.free;
     let best: Taken | null = null;

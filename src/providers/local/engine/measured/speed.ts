@@ -103,7 +103,7 @@ async function speedOf(
   return (counted * 1000) / Math.max(0.001, clock() - began);
 }
 
-const GREEDY = { temperature: 0, seed: 0, judged: 0, explained: false };
+const GREEDY = { temperature: 0, seed: 0, judged: 0, explained: null };
 
 function startToken(model: LlamaModel): Token {
   return model.tokens.bos ?? model.tokens.eos ?? (model.tokenize('a')[0] as Token);

@@ -1,0 +1,100 @@
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import type { Reading, ReadToken } from '../../../contract/reading.ts';
+import { SvcError } from '../../../errors.ts';
+import type { Score } from './decode/scores.ts';
+import type { LoadedModel } from './load.ts';
+import type { ReadOrder } from './messages.ts';
+import { promptOfOrder, tooLong, withBegin } from './prompt.ts';
+
+/** The tokens of what is read. Throws invalid_request, capability_missing, engine_timed_out. */
+export function tokensOf(loaded: LoadedModel, { of, begins, control }: ReadOrder): Token[] {
+  const { model, structure } = loaded;
+  if (typeof of === 'string') {
+    const tokens = control
+      ? model.tokenize(of, true)
+      : structure.tokenize(model, structure.cut(of));
+    return begins ? withBegin(model, tokens) : tokens;
+  }
+  if ('messages' in of) return promptOfOrder(loaded, of).tokens;
+  const { length } = vocabularyOf(model);
+  const wrong = of.findIndex((id) => id >= length);
+  if (wrong < 0) return of as Token[];
+  throw new SvcError('invalid_request', `The model has no token ${of[wrong]}: it has ${length}.`, {
+    param: 'tokens',
+    hint: 'The ids are of the tokenizer of one model. Use those of this one.',
+  });
+}
+
+/** Throws context_length_exceeded for tokens that cannot be computed. */
+export function checkLength({ length }: readonly Token[], { context_length }: LoadedModel): void {
+  if (length > context_length) throw tooLong(`${length}`, context_length);
+}
+
+/** `scores`: of the token after each. Null: they were not computed. */
+export function readingOf(
+  model: LlamaModel,
+  tokens: readonly Token[],
+  scores: readonly Score[] | null,
+): Reading {
+  const shown = new Shown(model);
+  const likely = (score: Score | undefined) =>
+    (score?.top ?? []).map(({ token, logprob }) => ({ ...shown.of(token), logprob }));
+  return {
+    text: model.detokenize(tokens, true),
+    tokens: tokens.map((token, at) => {
+      const score = scores?.[at - 1];
+      const logprob = score?.logprob ?? null;
+      return { ...shown.of(token), ...(logprob === null ? {} : { logprob, top: likely(score) }) };
+    }),
+    ...(scores === null ? {} : { next: likely(scores.at(-1)) }),
+  };
+}
+
+/** The tokens of a model, as they are shown. */
+class Shown {
+  private readonly model: LlamaModel;
+  private readonly known = new Map<Token, ReadToken>();
+
+  constructor(model: LlamaModel) {
+    this.model = model;
+  }
+
+  of(token: Token): ReadToken {
+    const known = this.known.get(token) ?? this.read(token);
+    this.known.set(token, known);
+    return known;
+  }
+
+  private read(id: Token): ReadToken {
+    const text = this.model.detokenize([id], true);
+    const bytes = text.includes('\ufffd') ? bytesOf(vocabularyOf(this.model)[id] ?? '') : null;
+    return bytes === null ? { id, text } : { id, text, bytes };
+  }
+}
+
+function vocabularyOf({ fileInfo }: LlamaModel): readonly string[] {
+  return fileInfo.metadata.tokenizer?.ggml?.tokens ?? [];
+}
+
+/**
+ * The bytes of a token that is no whole text, as the file spells it: `<0xE2>`, or in the letters
+ * that GPT-2 has for bytes. Null: it has another spelling.
+ */
+function bytesOf(spelling: string): number[] | null {
+  const [, hex] = /^<0x([0-9A-F]{2})>$/.exec(spelling) ?? [];
+  if (hex !== undefined) return [Number.parseInt(hex, 16)];
+  const bytes = [...spelling].map((letter) => BYTES.get(letter));
+  return bytes.every((byte) => byte !== undefined) ? bytes : null;
+}
+
+/** Bytes that are letters already are themselves. The others are the letters from U+0100 on. */
+const BYTES = new Map(
+  (() => {
+    let others = 0x100;
+    return Array.from({ length: 256 }, (_, byte): [string, number] => {
+      const isItself =
+        (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad && byte <= 0xff);
+      return [String.fromCodePoint(isItself ? byte : others++), byte];
+    });
+  })(),
+);
