@@ -4,6 +4,7 @@ import { asExhausted } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { type Asked, BEGUN, OUT_OF_TIME, type Said } from './foreign-child.ts';
 import { createGate } from './gate.ts';
+import { callAfter } from './timers.ts';
 
 /**
  * Work on content that others made, such as a file or a schema. It may need any time and any
@@ -143,12 +144,12 @@ class Child {
     clearTimeout(this.resting);
     this.onIdle = () => {};
     const { promise, resolve, reject } = Promise.withResolvers<Outcome<unknown>>();
-    let timer = setTimeout(() => reject(new SvcError('busy', NOT_STARTED)), START_MS);
+    let stop = callAfter(START_MS, () => reject(new SvcError('busy', NOT_STARTED)));
     const onAbort = () => reject(signal?.reason);
     this.settle = (end) => {
       if (end === BEGUN) {
-        clearTimeout(timer);
-        timer = setTimeout(() => resolve({ excess: 'time' }), ms * CLOCK_FACTOR);
+        stop();
+        stop = callAfter(ms * CLOCK_FACTOR, () => resolve({ excess: 'time' }));
       } else if ('answer' in end) resolve({ answer: end.answer });
       else if ('excess' in end) resolve({ excess: end.excess });
       else if ('thrown' in end) {
@@ -170,7 +171,7 @@ class Child {
       isAnswered = outcome.excess === undefined;
       return outcome;
     } finally {
-      clearTimeout(timer);
+      stop();
       signal?.removeEventListener('abort', onAbort);
       this.settle = () => {};
       this.isUsable &&= isAnswered;

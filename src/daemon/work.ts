@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { timeoutSignal } from '../async/timers.ts';
 import type { Config } from '../config/config.ts';
 import { mcpFile } from '../config/mcp-file.ts';
 import type { ProviderConfig } from '../config/provider.ts';
@@ -193,7 +194,7 @@ export function buildWork(options: WorkOptions) {
     modelAt: async (path) => {
       // A name alone leads to the provider that lists it.
       await providers.probe(LOCAL);
-      const models = await local.provider.models(AbortSignal.timeout(limits.pull_idle_ms));
+      const models = await local.provider.models(timeoutSignal(limits.pull_idle_ms));
       return models.find((model) => model.path === path) ?? null;
     },
   });

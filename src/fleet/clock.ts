@@ -8,7 +8,9 @@ import type { Fleet, NodeClock } from './port.ts';
  *
  * 1. Before the first answer it shows the time of this machine, and then that of the database.
  * 2. A small difference is corrected at once. A large one is corrected while no work has deadlines.
- * 3. While one of the two is far from the database, this node takes no runs. A machine whose own
+ * 3. After sleep the shown time is far behind both. It is corrected at once, and what has deadlines
+ *    moves, as in one daemon: a call may wait for a person for a day.
+ * 4. While one of the two is far from the database, this node takes no runs. A machine whose own
  *    clock is wrong cannot check certificates, and its log lines fit nothing.
  */
 export class FleetClock implements Clock {
@@ -21,11 +23,16 @@ export class FleetClock implements Clock {
   private readonly most_ms: number;
   private behind = 0;
   private isIdle: () => boolean = () => true;
+  private jumped: (ms: number) => void = () => {};
 
   constructor({ lease_ms, own = steadyClock(), wall = Date.now }: FleetClockOptions) {
     this.own = own;
     this.wall = wall;
     this.most_ms = lease_ms / 2;
+  }
+
+  onJump(call: (ms: number) => void): void {
+    this.jumped = call;
   }
 
   /** A large difference is corrected while no work has deadlines. */
@@ -53,8 +60,12 @@ export class FleetClock implements Clock {
     const isFirst = this.report === null;
     const left = behind_ms - this.behind;
     const isFar = (ms: number) => Math.abs(ms) - doubt_ms > this.most_ms;
-    if (Math.abs(left) > doubt_ms + NOISE_MS && (isFirst || !isFar(left) || this.isIdle()))
+    const isNear = !isFar(left) || this.isIdle();
+    const hasSlept = left > 0 && !isFar(wall_ms);
+    if (Math.abs(left) > doubt_ms + NOISE_MS && (isFirst || isNear || hasSlept)) {
       this.behind = behind_ms;
+      if (!isFirst && !isNear) this.jumped(Math.round(left));
+    }
     this.trouble = isFar(wall_ms)
       ? `The clock of this machine is ${ahead(wall_ms)} that of the database, ${NO_RUNS}.`
       : isFar(behind_ms - this.behind)

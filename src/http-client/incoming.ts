@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { callAfter } from '../async/timers.ts';
 
 /** Changes the bytes of a response as they come. */
 export interface ByteFilter {
@@ -71,13 +72,10 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
   /** As `read`. Undefined: none came in time. */
   async readWithin(ms: number): Promise<readonly Buffer[] | null | undefined> {
     let isLate = false;
-    const timer = setTimeout(
-      () => {
-        isLate = true;
-        this.wake?.();
-      },
-      Math.max(0, ms),
-    );
+    const stop = callAfter(Math.max(0, ms), () => {
+      isLate = true;
+      this.wake?.();
+    });
     try {
       while (this.waiting.length === 0 && this.failure === null && !this.ended) {
         if (isLate) return undefined;
@@ -86,7 +84,7 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
       }
       return await this.read();
     } finally {
-      clearTimeout(timer);
+      stop();
     }
   }
 

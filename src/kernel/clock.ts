@@ -1,8 +1,13 @@
+import { callAfter } from '../async/timers.ts';
+
 /** Time as the kernel sees it. */
 export interface Clock {
   /** Milliseconds since the epoch. It never goes back while the process runs. */
   now(): number;
-  /** Calls once after `ms`, unless the signal aborts before. Returns a function that cancels it. */
+  /**
+   * Calls once after `ms`, unless the signal aborts before. Returns a function that cancels it.
+   * In a process that was stopped meanwhile, what lies in the sockets is read before.
+   */
   after(ms: number, call: () => void, signal?: AbortSignal): () => void;
   /** Calls when the time has jumped forward, before anything sees the new time. */
   onJump?(call: (ms: number) => void): void;
@@ -46,16 +51,13 @@ export class SystemClock implements Clock {
   after(ms: number, call: () => void, signal?: AbortSignal): () => void {
     if (signal?.aborted) return () => {};
     const cancel = () => {
-      clearTimeout(timer);
+      stop();
       signal?.removeEventListener('abort', cancel);
     };
-    const timer = setTimeout(
-      () => {
-        signal?.removeEventListener('abort', cancel);
-        call();
-      },
-      Math.min(TIMER_MAX_MS, Math.max(0, ms)),
-    );
+    const stop = callAfter(Math.min(TIMER_MAX_MS, Math.max(0, ms)), () => {
+      signal?.removeEventListener('abort', cancel);
+      call();
+    });
     signal?.addEventListener('abort', cancel);
     return cancel;
   }

@@ -47,8 +47,6 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   /** Cancels the armed timer. */
   disarm: (() => void) | null = null;
   armedFor = Number.POSITIVE_INFINITY;
-  /** When the timer fires in a process that is not frozen. */
-  firesAt = Number.POSITIVE_INFINITY;
   /**
    * Commit latency of the last event that requested effects, and the deadlines that existed before
    * it.
@@ -93,7 +91,6 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
     for (const at of this.jumps.keys()) if (!times.has(at)) this.jumps.delete(at);
     for (const at of times) this.jumps.set(at, (this.jumps.get(at) ?? 0) + ms);
     this.armedFor += ms;
-    this.firesAt += ms;
   }
 
   /** Deadlines of the durable state that the uncommitted events do not cancel. */

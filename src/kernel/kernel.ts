@@ -315,11 +315,6 @@ export class Kernel {
   }
 }
 
-/** A process that works is not late by so much. */
-const FROZEN_MS = 1000;
-/** For the sockets to be read after that. */
-const READ_MS = 200;
-
 /** Time between two tries of a deadline that its machine refuses. */
 const REFUSED_AGAIN_MS = 100;
 
@@ -342,25 +337,12 @@ class DeadlineTimers {
     if (at >= instance.armedFor) return;
     instance.disarm?.();
     instance.armedFor = at;
-    const now = clock.now();
-    instance.firesAt = Math.max(at, now);
-    instance.disarm = clock.after(at - now, () => this.fire(instance));
+    instance.disarm = clock.after(at - clock.now(), () => this.fire(instance));
   }
 
-  /**
-   * A timer that is late itself was frozen with its process. What lies in the sockets meanwhile is
-   * read before a deadline counts, once.
-   */
   private fire(instance: Instance): void {
-    const { clock } = this.kernel;
-    const now = clock.now();
-    if (now - instance.firesAt > FROZEN_MS) {
-      instance.armedFor = now;
-      instance.firesAt = Number.POSITIVE_INFINITY;
-      instance.disarm = clock.after(READ_MS, () => this.fire(instance));
-      return;
-    }
     instance.armedFor = Number.POSITIVE_INFINITY;
+    const now = this.kernel.clock.now();
     const passed = instance.deadlines().filter((deadline) => deadline.at <= now);
     const due = passed.find((deadline) =>
       can(instance.tail, { ...deadline.event, at: now } as AnyEvent),

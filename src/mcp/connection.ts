@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ProtocolError, SdkErrorCode } from '@modelcontextprotocol/client';
 import type { Failure } from '../../machines/events.ts';
 import type { McpServerInfo } from '../../machines/mcp-server.ts';
+import { timeoutSignal } from '../async/timers.ts';
 import { SvcError } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
 import { type Exit, NotSent } from './child-transport.ts';
@@ -145,7 +146,7 @@ export class Connection {
     const { name, limits, log, onToolsChanged } = this.options;
     const next = this.newSession();
     try {
-      await next.open(AbortSignal.timeout(limits.mcp_start_ms));
+      await next.open(timeoutSignal(limits.mcp_start_ms));
     } catch (thrown) {
       next.close();
       throw this.unavailable(thrown);

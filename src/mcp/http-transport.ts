@@ -6,6 +6,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client';
 import { anySignal } from '../async/signals.ts';
+import { timeoutSignal } from '../async/timers.ts';
 import { retryAfter } from '../http-client/retry-after.ts';
 import { asRecord, parseForeignJson } from '../json.ts';
 import type { Limits } from '../limits.ts';
@@ -104,7 +105,7 @@ export class HttpTransport implements Transport {
   async leave(): Promise<void> {
     const { limits } = this.options;
     if (this.sessionId === undefined) return;
-    const signal = anySignal([this.closed.signal, AbortSignal.timeout(limits.mcp_stop_ms)]);
+    const signal = anySignal([this.closed.signal, timeoutSignal(limits.mcp_stop_ms)]);
     const response = await this.request('DELETE', {}, signal);
     await response.body?.cancel();
   }

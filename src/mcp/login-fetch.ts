@@ -2,6 +2,7 @@ import type { lookup as systemLookup } from 'node:dns';
 import { lookup as find } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { anySignal } from '../async/signals.ts';
+import { timeoutSignal } from '../async/timers.ts';
 import { isLoopback } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
 import { isPublic, lookupOf } from '../http-client/public-address.ts';
@@ -46,7 +47,7 @@ export async function loginFetch(
   const dispatcher = new Agent({ connect, pipelining: 0 });
   const send: Fetch = async (url, init = {}) => {
     check(new URL(url));
-    const signals = [AbortSignal.timeout(limits.mcp_oauth_ms), init.signal ?? []].flat();
+    const signals = [timeoutSignal(limits.mcp_oauth_ms), init.signal ?? []].flat();
     const signal = anySignal(signals);
     return (await fetch(url, { ...(init as object), signal, dispatcher })) as unknown as Response;
   };

@@ -89,8 +89,8 @@ export class McpServer {
       throw thrown instanceof SvcError ? this.naming(thrown) : thrown;
     } finally {
       this.calls -= 1;
-      if (this.calls === 0)
-        await machine.tryAppend({ type: 'mcp.call_finished' }).catch(() => false);
+      // The result does not wait for its commit: a deadline of the run could pass meanwhile.
+      if (this.calls === 0) machine.tryAppend({ type: 'mcp.call_finished' }).catch(() => false);
     }
   }
 

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
 import { statePath } from '../../machines/step.ts';
+import { timeoutSignal } from '../async/timers.ts';
 import {
   commandOf,
   editMcpFile,
@@ -184,7 +185,7 @@ export class McpServers implements ManagedToolServers {
   /** Stops every server, with its machine. Resolves when no process is left. */
   async stopAll(): Promise<void> {
     this.isClosed = true;
-    const signal = AbortSignal.timeout(2 * this.options.limits.mcp_stop_ms);
+    const signal = timeoutSignal(2 * this.options.limits.mcp_stop_ms);
     await Promise.allSettled(
       [...this.byNumber.values()].map((server) => server.stop('daemon_stopping', signal)),
     );
@@ -197,7 +198,7 @@ export class McpServers implements ManagedToolServers {
   }
 
   private async digestNow(name: string, tool: string): Promise<string> {
-    const signal = AbortSignal.timeout(this.options.limits.mcp_start_ms);
+    const signal = timeoutSignal(this.options.limits.mcp_start_ms);
     const server = await this.server(name);
     const { tools } = server.list.tools.length > 0 ? server.list : await server.tools(signal);
     const known = tools.find((each) => each.tool === tool);
@@ -332,7 +333,7 @@ export class McpServers implements ManagedToolServers {
     this.entries.delete(name);
     void entry.server
       .then(async (server) => {
-        await server.stop('changed', AbortSignal.timeout(2 * limits.mcp_stop_ms));
+        await server.stop('changed', timeoutSignal(2 * limits.mcp_stop_ms));
         this.byNumber.delete(server.options.number);
         machines.forget(name, server.options.number);
       })

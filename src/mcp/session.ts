@@ -1,5 +1,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import type { McpServerInfo } from '../../machines/mcp-server.ts';
+import { anySignal } from '../async/signals.ts';
+import { timeoutSignal } from '../async/timers.ts';
 import { asRecord } from '../json.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
@@ -94,7 +96,7 @@ export class Session {
   /** Begins it, and lists the tools. */
   async open(signal: AbortSignal): Promise<ToolList> {
     const transport = this.child ?? (this.http as HttpTransport);
-    await this.client.connect(transport, { signal, timeout: this.options.limits.mcp_start_ms });
+    await this.client.connect(transport, within(this.options.limits.mcp_start_ms, signal));
     return this.list(signal);
   }
 
@@ -108,7 +110,7 @@ export class Session {
       const listed = await this.client.request(
         { method: 'tools/list', params: typeof cursor === 'string' ? { cursor } : {} },
         anyResult,
-        { signal, timeout: limits.mcp_start_ms },
+        within(limits.mcp_start_ms, signal),
       );
       const { tools, nextCursor } = asRecord(listed);
       if (tools != null && !Array.isArray(tools))
@@ -128,7 +130,7 @@ export class Session {
     const { id, signal, timeout_ms, report = () => {} } = call;
     const _meta = { 'svc/call_id': id, progressToken: id };
     const params = { name: tool, arguments: asRecord(args), _meta };
-    const options = { signal, timeout: timeout_ms };
+    const options = within(timeout_ms, signal);
     const end = this.reports.begin(id, report);
     try {
       return await this.client.request({ method: 'tools/call', params }, anyResult, options);
@@ -163,6 +165,13 @@ export class Session {
     return this.client.getServerCapabilities()?.tools !== undefined;
   }
 }
+
+/** The client of MCP would count the time in which svc was stopped. */
+function within(ms: number, signal: AbortSignal) {
+  return { signal: anySignal([signal, timeoutSignal(ms)]), timeout: NEVER_MS };
+}
+/** The longest time of a timer. */
+const NEVER_MS = 2 ** 31 - 1;
 
 /** A field of another form than that of MCP hides no words of the server. */
 const ANY = { params: anyResult };

@@ -10,6 +10,7 @@ import {
   type StoredOAuthClientInformation,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
+import { timeoutSignal } from '../async/timers.ts';
 import { hasCode, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
@@ -169,7 +170,7 @@ async function askedNow(options: SignInOptions): Promise<Challenge | null> {
     onToolsChanged,
   });
   try {
-    await connection.open(AbortSignal.timeout(limits.mcp_start_ms));
+    await connection.open(timeoutSignal(limits.mcp_start_ms));
     return null;
   } catch (thrown) {
     if (!hasCode(thrown, 'mcp_login_needed')) throw thrown;

@@ -1,4 +1,5 @@
 import { get } from 'node:http';
+import { timeoutSignal } from '../async/timers.ts';
 import { type KnownProvider, knownProviders } from '../config/known-providers.ts';
 import { parseForeignJson } from '../json.ts';
 import { jsonBudgets } from '../limits.ts';
@@ -82,26 +83,22 @@ const ANSWER_BYTES = 1_048_576;
 /** Null: no usable answer. `absent`: nothing listens there. */
 function ask(url: string): Promise<Answer | 'absent' | null> {
   return new Promise((resolve) => {
-    const request = get(
-      url,
-      { agent: false, signal: AbortSignal.timeout(ANSWER_MS) },
-      (response) => {
-        const chunks: Buffer[] = [];
-        let bytes = 0;
-        response.on('error', () => resolve(null));
-        response.on('data', (chunk: Buffer) => {
-          chunks.push(chunk);
-          bytes += chunk.length;
-          if (bytes > ANSWER_BYTES) request.destroy();
-        });
-        response.on('close', () => {
-          if (!response.complete) return resolve(null);
-          const text = Buffer.concat(chunks).toString('utf8');
-          const { port } = new URL(url);
-          resolve({ status: response.statusCode ?? 0, port, text, json: objectIn(text) });
-        });
-      },
-    );
+    const request = get(url, { agent: false, signal: timeoutSignal(ANSWER_MS) }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on('error', () => resolve(null));
+      response.on('data', (chunk: Buffer) => {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes > ANSWER_BYTES) request.destroy();
+      });
+      response.on('close', () => {
+        if (!response.complete) return resolve(null);
+        const text = Buffer.concat(chunks).toString('utf8');
+        const { port } = new URL(url);
+        resolve({ status: response.statusCode ?? 0, port, text, json: objectIn(text) });
+      });
+    });
     request.on('error', (error: NodeJS.ErrnoException) =>
       resolve(error.code === 'ECONNREFUSED' ? 'absent' : null),
     );

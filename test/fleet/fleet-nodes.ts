@@ -57,7 +57,8 @@ export class FleetOfNodes {
     const time = new FleetClock({ lease_ms: this.lease_ms, own, wall });
     const advance = (ms: number) => clock.advance(ms);
     const { after, jump, freeze } = clock;
-    return { time, clock: { now: () => time.now(), after, advance, jump, freeze } };
+    const onJump = (call: (ms: number) => void) => time.onJump(call);
+    return { time, clock: { now: () => time.now(), after, advance, jump, freeze, onJump } };
   }
 
   /** The process is gone: it renews no lease and writes nothing more. */

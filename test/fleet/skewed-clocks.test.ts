@@ -121,14 +121,32 @@ test('a small difference is followed at once', async () => {
   assert.is(a.time?.trouble, null);
 });
 
+test('after sleep a node with work has the time at once, and no deadline is nearer', async () => {
+  const machine = began(0);
+  const a = await boot('a', 1, machine);
+  a.time?.resyncWhile(() => false);
+  const jumps: number[] = [];
+  a.kernel.jumps.subscribe((ms) => jumps.push(ms));
+  const { id } = await ask(a, 'first');
+  await fleet.pass(10_000);
+  // The monotonic clock of the machine stands still, and its wall clock does not.
+  fleet.clock.jump(8 * HOUR);
+  machine.began_ms = -8 * HOUR;
+  await fleet.pass(1000);
+  assert.is(a.kernel.clock.now(), fleet.clock.now());
+  assert.equal([jumps, a.time?.trouble], [[8 * HOUR], null]);
+  assert.equal([a.time?.report?.takes_runs], [true]);
+  near(await ended(a, id), TIMEOUT_MS - 11_000, 'the run that works');
+});
+
 test('a clock of the database that is set is followed when no run has deadlines', async () => {
   const machine = began(0);
   const a = await boot('a', 1, machine);
   let isIdle = false;
   a.time?.resyncWhile(() => isIdle);
-  machine.began_ms = -HOUR;
+  machine.began_ms = HOUR;
   await fleet.pass(1000);
-  assert.is(fleet.clock.now() - a.kernel.clock.now(), HOUR);
+  assert.is(fleet.clock.now() - a.kernel.clock.now(), -HOUR);
   assert.match(a.time?.trouble ?? '', /The clock of the database was set/);
   isIdle = true;
   await fleet.pass(1000);

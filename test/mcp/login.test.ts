@@ -73,7 +73,7 @@ for (const [what, age_ms] of [
     const after = saved(kept.text);
     assert.not.equal(after.access_token, before.access_token);
     assert.not.equal(after.refresh_token, before.refresh_token);
-    assert.is(servers.list().servers[0]?.state, 'ready.idle');
+    await waitFor('it is idle', () => servers.list().servers[0]?.state === 'ready.idle');
     const all_text = lines.join('\n');
     for (const { access_token, refresh_token } of [before, after])
       assert.not.ok(all_text.includes(access_token) || all_text.includes(refresh_token));

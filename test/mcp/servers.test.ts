@@ -182,7 +182,7 @@ test('between two answers the messages of a server have a bound, and all togethe
   assert.match(error.message, /it sends without an end: more than 100000 bytes, no answer/);
   for (let bytes = 0; bytes < 200_000; bytes += 60_000)
     await harness.servers.call('y', 'big', { bytes: 60_000 }, call());
-  assert.is(harness.servers.list().servers[1]?.state, 'ready.idle');
+  await waitFor('it is idle', () => harness.servers.list().servers[1]?.state === 'ready.idle');
 });
 
 test('pages without an end are bounded, and so is the number of tools', async () => {
@@ -347,6 +347,7 @@ test('an idle server is stopped, and one that has calls is not', async () => {
   assert.is(servers.list().servers[0]?.state, 'ready.busy');
   control.abort();
   await waiting;
+  await waitFor('it is idle', () => servers.list().servers[0]?.state === 'ready.idle');
   const pid = servers.list().servers[0]?.pid as number;
   clock.advance(300_000);
   await waitFor('it is stopped', () => servers.list().servers[0]?.state === 'stopped');

@@ -3,6 +3,7 @@ import { get as getInClear, type IncomingMessage } from 'node:http';
 import { get as getSecurely } from 'node:https';
 import { isIP } from 'node:net';
 import { anySignal } from '../../async/signals.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import { originOf } from '../../config/mcp-file.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { isPublic, lookupOf } from '../../http-client/public-address.ts';
@@ -82,7 +83,7 @@ export function webTools(options: WebOptions): BuiltInTool[] {
       { url: says('The whole address.') },
       async ({ url }, signal) => {
         if (!URL.canParse(url)) throw new Refusal(`${JSON.stringify(url)} is no address.`);
-        const either = anySignal([signal, AbortSignal.timeout(limits.http_tool_ms)]);
+        const either = anySignal([signal, timeoutSignal(limits.http_tool_ms)]);
         return follow(new URL(url), either, limits.http_tool_redirects).catch((thrown) => {
           signal.throwIfAborted();
           if (thrown instanceof Refusal) throw thrown;

@@ -1,5 +1,6 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
+import { timeoutSignal } from '../../async/timers.ts';
 import type { Attention } from '../../contract/attention.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
@@ -163,7 +164,7 @@ export class LocalModels {
   /** The names of files that look like models. */
   private async validNames(): Promise<string[]> {
     const files = await this.usable();
-    const late = AbortSignal.timeout(NAMES_MS);
+    const late = timeoutSignal(NAMES_MS);
     const aborted = new Promise<null>((done) => late.addEventListener('abort', () => done(null)));
     const valid = await Promise.all(
       files.map(async ({ path, name }) => {
@@ -248,7 +249,7 @@ export class LocalModels {
       });
     }
     const { engines, limits } = this.options;
-    await engines.unload(file.path, AbortSignal.timeout(3 * limits.engine_stop_ms));
+    await engines.unload(file.path, timeoutSignal(3 * limits.engine_stop_ms));
     const { record } = await this.facts(file, await this.findDefault(), (...asked) =>
       this.inspector.inspect(...asked),
     );

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
 import { anySignal } from '../../async/signals.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import type { Attention } from '../../contract/attention.ts';
 import { effectiveRows, optionsIn } from '../../contract/options.ts';
 import type { Reading } from '../../contract/reading.ts';
@@ -321,7 +322,7 @@ export function createLocalProvider({
     unload: async (name) => {
       const { id, path } = await findLoadable(name);
       await endWarming(path, id);
-      await engines.unload(path, AbortSignal.timeout(UNLOADS * limits.engine_stop_ms));
+      await engines.unload(path, timeoutSignal(UNLOADS * limits.engine_stop_ms));
       return id;
     },
     keep: async (name, keep_ms) => engines.keep((await findLoadable(name)).path, keep_ms),

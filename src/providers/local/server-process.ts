@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ENGINE_CRASHED } from '../../../machines/retry.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { hasSocket, listenersAt } from '../../home/listeners.ts';
 import { platform } from '../../home/platform.ts';
@@ -164,7 +165,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
       } else if (status !== null && (status < 300 || NO_HEALTH.has(status))) break;
       await wait(pause, undefined, { ref: false });
     }
-    const signal = AbortSignal.timeout(SERVER_HEALTH_MS);
+    const signal = timeoutSignal(SERVER_HEALTH_MS);
     const listed = await this.remote.probe(signal).catch(() => ({ models: [] }));
     if (this.isGone || this.stopping) return;
     this.models = listed.models;
@@ -197,7 +198,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     };
     const method = body === undefined ? 'GET' : 'POST';
-    const signal = AbortSignal.timeout(SERVER_HEALTH_MS);
+    const signal = timeoutSignal(SERVER_HEALTH_MS);
     return new Promise((resolve) => {
       const none = () => resolve(null);
       const options = { host: '127.0.0.1', port, path, method, headers, agent: false, signal };

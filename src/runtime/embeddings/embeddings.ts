@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon/chart.ts';
 import type { EmbeddingSent } from '../../../machines/provider/context.ts';
 import { anySignal } from '../../async/signals.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import type { Config } from '../../config/config.ts';
 import { checkText } from '../../contract/check.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../../contract/contract.ts';
@@ -222,7 +223,7 @@ export class Embeddings {
     const work = at(providers.portFor({ provider, cloud }), provider);
     const { limits } = config;
     const estimated_tokens = tokensIn(embedBytes(texts));
-    const late = AbortSignal.timeout(limits.embed_ms);
+    const late = timeoutSignal(limits.embed_ms);
     const request = `embedding_${randomUUID()}`;
     this.counts.active += 1;
     let entered = false;

@@ -1,6 +1,7 @@
 import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import { probeWait } from '../../../machines/provider/circuit.ts';
 import { isIn } from '../../../machines/step.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -14,7 +15,7 @@ export type ProbeResult = { models: string[] } | SvcError;
 /** Probes a provider. Never rejects. */
 export async function askProvider(port: ProviderPort, timeout_ms: number): Promise<ProbeResult> {
   try {
-    return await port.probe(AbortSignal.timeout(timeout_ms));
+    return await port.probe(timeoutSignal(timeout_ms));
   } catch (thrown) {
     if (thrown instanceof SvcError) return thrown;
     return new SvcError('provider_unreachable', 'The provider could not be probed.', {

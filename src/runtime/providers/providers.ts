@@ -4,6 +4,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import type { ProviderEvent } from '../../../machines/provider/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import type { Config } from '../../config/config.ts';
 import { credentialOf } from '../../config/key-reference.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
@@ -274,7 +275,7 @@ export class Providers {
         if (entry.config?.kind === 'cloud')
           return knownModels(id, entry.config, this.snapshot(id).context.models);
         return entry.port
-          .models(AbortSignal.timeout(this.options.config.limits.probe_ms))
+          .models(timeoutSignal(this.options.config.limits.probe_ms))
           .catch((error: unknown) => {
             this.options.log.debug({ err: error, provider: id }, 'models could not be listed');
             return [];

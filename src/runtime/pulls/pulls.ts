@@ -2,6 +2,7 @@ import { refusal } from '../../../machines/daemon/chart.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { isIn } from '../../../machines/step.ts';
 import { anySignal } from '../../async/signals.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import { SvcError } from '../../errors.ts';
 import type { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -78,7 +79,7 @@ export class Pulls {
   /** Asks the hub for models with these words. */
   search(words: string, signal: AbortSignal): Promise<FoundModel[]> {
     const { puller, limits } = this.options;
-    return puller.search(words, anySignal([signal, AbortSignal.timeout(limits.pull_idle_ms)]));
+    return puller.search(words, anySignal([signal, timeoutSignal(limits.pull_idle_ms)]));
   }
 
   /** Puts a file into the models folder. */

@@ -3,6 +3,7 @@ import type { NewEvent } from '../../../machines/events.ts';
 import type { RunCreated } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import { anySignal } from '../../async/signals.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import type { Config } from '../../config/config.ts';
 import { goesOn } from '../../config/known-providers.ts';
 import { withoutNull } from '../../contract/check.ts';
@@ -84,7 +85,7 @@ export class Acceptance {
       withPreset(request, config.alias_presets),
       { servers, narrowings },
       config.limits,
-      anySignal([signal, AbortSignal.timeout(config.limits.tool_ms)]),
+      anySignal([signal, timeoutSignal(config.limits.tool_ms)]),
     );
   }
 

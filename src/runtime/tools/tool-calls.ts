@@ -7,6 +7,7 @@ import type { RunEvent } from '../../../machines/run/context.ts';
 import { isServed } from '../../../machines/run/turns.ts';
 import { isIn } from '../../../machines/step.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
+import { timeoutSignal } from '../../async/timers.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { ToolPolicy } from '../../contract/options.ts';
 import { asSvcError, hasCode, SvcError } from '../../errors.ts';
@@ -171,7 +172,7 @@ export class ToolCalls {
   private async find(server: string, tool: string): Promise<ToolInfo | string> {
     const { servers, limits } = this.options;
     try {
-      const tools = await servers.tools(server, AbortSignal.timeout(limits.tool_ms));
+      const tools = await servers.tools(server, timeoutSignal(limits.tool_ms));
       return tools.find((one) => one.tool === tool) ?? `The server ${server} has no ${tool} now.`;
     } catch (error) {
       return asSvcError(error).message;
@@ -203,8 +204,9 @@ export class ToolCalls {
           return { type: 'run.tool_finished', call, text: error.message, is_error: true };
         },
       )
-      .then(async (event) => {
-        await reporter.flush();
+      .then((event) => {
+        // Proposed in this order, so the result does not wait for the commit of the words.
+        reporter.flush().catch(() => {});
         return abort.signal.aborted ? false : kernel.tryAppend(run_id, event);
       })
       .catch((error: unknown) =>

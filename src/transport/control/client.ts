@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { callAfter } from '../../async/timers.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { isServed } from './is-served.ts';
 import { createLineSplitter } from './lines.ts';
@@ -55,15 +56,13 @@ export async function connect(path: string, options: ConnectOptions = {}): Promi
   } = options;
   const socket = connectSocket(path);
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(
-      () =>
-        settle(
-          new SvcError('timed_out', 'The daemon does not accept connections on its local socket.'),
-        ),
-      timeout_ms,
+    const stop = callAfter(timeout_ms, () =>
+      settle(
+        new SvcError('timed_out', 'The daemon does not accept connections on its local socket.'),
+      ),
     );
     const settle = (error?: SvcError) => {
-      clearTimeout(timer);
+      stop();
       socket.off('connect', settle).removeAllListeners('error');
       if (error === undefined) return resolve();
       socket.destroy();
@@ -167,11 +166,11 @@ export class ControlClient {
     const id = ++this.lastId;
     const queue = new EventQueue<E>(this.socket);
     const result = new Promise<Results[M]>((resolve, reject) => {
-      const timer =
-        timeout_ms === undefined ? undefined : setTimeout(() => void this.expire(id), timeout_ms);
+      const stop =
+        timeout_ms === undefined ? () => {} : callAfter(timeout_ms, () => void this.expire(id));
       const abort = () => this.giveUp(id, new SvcError('timed_out', 'The request was cancelled.'));
       const settle = (done: () => void) => {
-        clearTimeout(timer);
+        stop();
         signal?.removeEventListener('abort', abort);
         this.open.delete(id);
         queue.end();

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { callAfter } from '../../async/timers.ts';
 import { tooManyValues } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import { excessOf } from '../../json.ts';
@@ -95,7 +96,7 @@ function readBytes(
     const endWait = ended && onAbort(ended, () => reject(ended.reason));
     const late = () =>
       reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
-    const timer = within_ms === undefined ? undefined : setTimeout(late, within_ms);
+    const endLate = within_ms === undefined ? () => {} : callAfter(within_ms, late);
     let held = NOTHING;
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
@@ -117,7 +118,7 @@ function readBytes(
     req.on('end', () => resolve(held.subarray(0, bytes)));
     req.on('error', (cause) => reject(cutOff(cause)));
     req.on('close', () => {
-      clearTimeout(timer);
+      endLate();
       endWait?.();
       if (!req.readableEnded) reject(cutOff());
     });

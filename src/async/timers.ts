@@ -1,0 +1,44 @@
+/**
+ * Timers of a process that may be stopped meanwhile, by SIGSTOP or with its machine. A timer that
+ * is late itself was stopped with its process. Then what lies in the sockets is read first, so
+ * that no answer that came in time counts as late.
+ */
+
+/** How late a timer is that was stopped, at least. A busy process only waits a moment longer. */
+export const FROZEN_MS = 50;
+/** For the sockets to be read after that. */
+export const READ_MS = 200;
+/** A busy machine may give little of that time: in each turn the sockets are read once. */
+const READ_TURNS = 16;
+
+/** Calls once after `ms`. Returns what cancels it. `isHeld`: the process does not end before. */
+export function callAfter(ms: number, call: () => void, isHeld = true): () => void {
+  const due = performance.now() + ms;
+  let isOver = false;
+  const start = (fire: () => void, delay: number) => {
+    const timer = setTimeout(fire, delay);
+    return isHeld ? timer : timer.unref();
+  };
+  const callAfterTurns = (turns: number): void => {
+    if (isOver) return;
+    if (turns === 0) call();
+    else setImmediate(callAfterTurns, turns - 1);
+  };
+  let timer = start(() => {
+    if (performance.now() - due <= FROZEN_MS) call();
+    else timer = start(() => callAfterTurns(READ_TURNS), READ_MS);
+  }, ms);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+/** As `AbortSignal.timeout`, for an answer that comes through a socket or a pipe. */
+export function timeoutSignal(ms: number): AbortSignal {
+  const late = new AbortController();
+  callAfter(ms, () => late.abort(new DOMException(LATE, 'TimeoutError')), false);
+  return late.signal;
+}
+
+const LATE = 'The operation was aborted due to timeout';
