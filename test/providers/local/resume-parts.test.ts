@@ -28,9 +28,9 @@ const none = (): Answer => ({ text: '', parts: [], token_ids: [], logprobs: [], 
 
 function add(answer: Answer, part: OutputPart): Answer {
   if (part.type === 'finish') {
-    // How long it loaded, and how much of the prompt was computed before, are no part of it.
+    // Its times, and how much of the prompt was computed before, are no part of it.
     const { cached_tokens: _, ...usage } = part.usage;
-    const { load_ms: __, ...finish } = part;
+    const { load_ms: __, tokens_per_second: ___, ...finish } = part;
     return { ...answer, finish: { ...finish, usage } };
   }
   return {
