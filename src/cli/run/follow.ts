@@ -67,7 +67,8 @@ export interface Steps {
  *
  * 1. Each event is consumed once, in order: a new connection continues after the last one.
  * 2. A start whose answer was lost is sent again with the same key, so there is one run.
- * 3. A daemon that is absent at first is started for a new run only.
+ * 3. A daemon that is absent at first is started for a new run only, and again if another command
+ *    stops it before it has the run.
  * 4. A daemon that died is started again. One that was stopped is only awaited.
  * 5. `Losses` bounds how often.
  * Throws the daemon's errors, daemon_not_running, and run_interrupted if it does not come back.
@@ -85,7 +86,7 @@ async function followOver(following: Following): Promise<Run> {
   const cursor: Cursor =
     'start' in what ? { id: null, next_seq: 0 } : { id: what.id, next_seq: what.from_seq };
   const losses = new Losses(following.patience);
-  let firstStart = 'start' in what ? startDaemon : null;
+  let startsLeft = 'start' in what && startDaemon !== null ? FIRST_STARTS : 0;
   let connectedOnce = false;
   for (;;) {
     const before = cursor.next_seq;
@@ -101,11 +102,10 @@ async function followOver(following: Following): Promise<Run> {
     } catch (error) {
       // An unread connection ends with daemon_not_running: no daemon has answered it.
       connectedOnce ||= !hasCode(error, 'daemon_not_running');
-      if (firstStart !== null && cursor.id === null && isAbsent(error, connectedOnce)) {
-        const start = firstStart;
-        firstStart = null;
+      if (startsLeft > 0 && cursor.id === null && isAbsent(error, connectedOnce)) {
+        startsLeft -= 1;
         steps.starting?.();
-        await start('absent').catch((failure: unknown) => {
+        await startDaemon?.('absent').catch((failure: unknown) => {
           if (!following.cancel.aborted) throw failure;
         });
         // No daemon has the run yet, so nothing has to be stopped.
@@ -116,13 +116,15 @@ async function followOver(following: Following): Promise<Run> {
       }
       if (!connectedOnce || following.leave?.aborted || !isLoss(error, cursor))
         throw withHint(error, cursor);
-      firstStart = null;
       await losses.add(error, cursor, cursor.next_seq > before);
       steps.onDisconnect();
       await awaitDaemon(error, following, cursor, losses);
     }
   }
 }
+
+/** Some commands may stop and start the daemon at the same time. */
+const FIRST_STARTS = 3;
 
 /** Whether there is no daemon that accepts the first request. */
 export function isAbsent(error: unknown, connected = false): boolean {
