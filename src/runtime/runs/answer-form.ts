@@ -38,14 +38,18 @@ function isJson(text: string, schema: unknown): boolean {
  * The output of a provider. If the answer was to be JSON, the fence of Markdown around it is left
  * out: the JSON is what was asked for. Tokens of a local model stay as they are.
  */
-export async function* withoutFence(
+export function withoutFence(
   parts: AsyncIterable<OutputPart>,
   { response_format }: Pick<RunRequest, 'response_format'>,
-): AsyncGenerator<OutputPart> {
+): AsyncIterable<OutputPart> {
+  return response_format === undefined ? parts : cutFence(parts);
+}
+
+async function* cutFence(parts: AsyncIterable<OutputPart>): AsyncGenerator<OutputPart> {
   const fence = new Fence();
   for await (const part of parts) {
     const isText = part.type === 'output' && part.kind === undefined;
-    if (response_format === undefined || (isText && part.token_ids.length > 0)) yield part;
+    if (isText && part.token_ids.length > 0) yield part;
     else if (isText) {
       const text = fence.take(part.text);
       if (text !== '' || part.text === '' || part.logprobs !== undefined) yield { ...part, text };
