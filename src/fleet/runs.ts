@@ -187,7 +187,20 @@ export class FleetRuns implements Placement {
     const snapshot = (await foldStream(store, run_id))?.snapshot as RunSnapshot | undefined;
     if (snapshot === undefined || snapshot.status !== 'active') return null;
     const most = snapshot.hasTag('queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
-    return `a node with ${needOf(snapshot)} and a free place${most}`;
+    return `${(await this.allWrong()) ?? `a node with ${needOf(snapshot)} and a free place`}${most}`;
+  }
+
+  /** What a run waits for while no clock of a living node is right. Null: one is. */
+  private async allWrong(): Promise<string | null> {
+    const living = (await this.options.store.fleet.nodes()).filter(
+      ({ lease_ms_left }) => lease_ms_left > 0,
+    );
+    const isWrong = living.length > 0 && living.every(({ clock }) => clock?.takes_runs === false);
+    if (!isWrong) return null;
+    const names = living.map(({ node_id }) => node_id).sort();
+    const are =
+      names.length === 1 ? `the clock of ${names[0]} is` : `those of ${names.join(', ')} are`;
+    return `a node whose clock is right: ${are} wrong`;
   }
 
   /** Resolves when the run has ended, or is here. Throws daemon_stopping. */

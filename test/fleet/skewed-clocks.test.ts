@@ -87,9 +87,17 @@ for (const skew of SKEWS) {
     const { nodes } = await a.runtime.nodes.list();
     assert.equal([nodes[0]?.clock_ms, nodes[0]?.takes_runs], [skew, false]);
     assert.match(a.time?.trouble ?? '', skew > 0 ? / s ahead of that/ : / s behind that/);
+    assert.match(
+      (await a.runtime.history.whyRun(late.id)).explanation.at(-1) ?? '',
+      / it waits for a node whose clock is right: the clock of a is wrong$/,
+    );
     const b = await boot('b', 1, wrong(0));
     await fleet.pass(1000);
     assert.equal(b.provider.asked, ['first']);
+    assert.match(
+      (await a.runtime.history.whyRun(late.id)).explanation.at(-1) ?? '',
+      / it waits for a node with .* and a free place$/,
+    );
     machine.wall_ms = 0;
     await fleet.pass(2000);
     assert.equal(a.provider.asked, ['second']);
