@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, chmodSync, closeSync, constants, openSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  openSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
@@ -55,8 +64,10 @@ async function tryFolder(folder: string, begin: Begin): Promise<void> {
   }
 }
 
-function unlockable(file: string, cause: unknown): SvcError {
-  const isOther = (cause as { code?: string }).code === 'SQLITE_NOTADB';
+function unlockable(file: string, thrown: unknown): SvcError {
+  const { code = '' } = thrown as { code?: string };
+  const isOther = code === 'SQLITE_NOTADB';
+  const cause = code.startsWith('SQLITE_IOERR') ? (writeError(file) ?? thrown) : thrown;
   return new SvcError(
     'home_unusable',
     `The lock ${file} cannot be taken: ${whyNot(file, cause)}.`,
@@ -68,6 +79,26 @@ function unlockable(file: string, cause: unknown): SvcError {
     },
   );
 }
+
+/** Why nothing can be written beside the file, such as a used up quota. Null: it can. */
+function writeError(file: string): unknown {
+  const probe = join(dirname(file), `lock-${randomUUID()}.tmp`);
+  try {
+    const fd = openSync(probe, 'wx', 0o600);
+    try {
+      writeSync(fd, Buffer.alloc(PROBE_BYTES), 0, null, 0);
+    } finally {
+      closeSync(fd);
+    }
+    return null;
+  } catch (error) {
+    return error;
+  } finally {
+    rmSync(probe, { force: true });
+  }
+}
+
+const PROBE_BYTES = 4096;
 
 /** SQLite does not say why a file cannot be opened. */
 function whyNot(file: string, cause: unknown): string {

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { possible } from '../store/inject.ts';
+import { possible, inject as withFault } from '../store/inject.ts';
 import { inject } from '../torture/disk.ts';
 
 const test = suite<{ home: Home }>('files that the daemon cannot use');
@@ -37,25 +37,23 @@ for (const [what, fault, file] of [
   ],
 ] as const) {
   faulty(`a start in which ${what} names the file and the cause`, async ({ home }) => {
-    const { code, stderr } = await home.svc(['serve'], {
-      wrapper: [
-        'strace',
-        '-f',
-        '-qqq',
-        '-o',
-        '/dev/null',
-        '-e',
-        `trace=${fault.split(':')[0]}`,
-        '-e',
-        `inject=${fault}`,
-      ],
-    });
+    const { code, stderr } = await home.svc(['serve'], { wrapper: withFault(fault) });
     assert.is(code, 6, stderr);
     assert.match(stderr, file(home));
     assert.match(stderr, /\((EIO|EACCES)\)/);
     assert.not.match(stderr, /Something unexpected/);
   });
 }
+
+for (const when of [1, 3])
+  faulty(`a used up quota at the write ${when} of a start is a full disk`, async ({ home }) => {
+    await home.svc(['start']);
+    await home.svc(['stop']);
+    const wrapper = withFault(`pwrite64:error=EDQUOT:when=${when}+`);
+    const { code, stderr } = await home.svc(['serve'], { wrapper });
+    assert.is(code, 4, stderr);
+    assert.match(stderr, 'error: The disk is full');
+  });
 
 faulty(
   'a stop that cannot remove the runtime file says so, and nobody takes it for a crash',
