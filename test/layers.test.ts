@@ -50,6 +50,7 @@ const TABLES = [
   'src/home/restrained.ts',
   'src/home/listeners.ts',
   'src/home/platform.ts',
+  'src/home/remedy.ts',
   'src/home/process-alive.ts',
   'src/home/version.ts',
 ];

@@ -1,12 +1,14 @@
 import { constants } from 'node:fs';
 import { access, lstat, readFile, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, sep } from 'node:path';
 import { systemCode, whyUnusable } from '../causes.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import { targetOf } from '../home/atomic-write.ts';
 import { isSecret } from '../home/home.ts';
 import type { Paths } from '../home/paths.ts';
 import { platform } from '../home/platform.ts';
+import { AWAY, remedyFor } from '../home/remedy.ts';
+import { logFile } from '../logs/files.ts';
 import { reserveFile } from '../store/files/reserve.ts';
 import { walOf } from '../store/files/wal.ts';
 
@@ -37,7 +39,6 @@ export interface HomeProblem extends Pick<HomeFile, 'path' | 'use'> {
   stops: boolean;
 }
 
-const AWAY = 'Move it away; svc makes a new one when it starts.';
 const NODE = 'Put it back from a backup. Without it this home joins its fleet as a new node.';
 const BACKUP = 'Move it away, and put the one of a backup in its place.';
 
@@ -73,9 +74,10 @@ export function homeFiles(paths: Paths, isShared: boolean): HomeFile[] {
     ...(platform.hasSocketFile ? [file(paths.socket, { kind: 'socket', use: 'replace' })] : []),
     file(paths.token, secret('Programs with the old one are refused then.')),
     file(paths.secret, secret('A request that is repeated by its key may be refused then.')),
-    file(paths.tokens, { read: readTokens }),
+    file(paths.tokens, { read: readTokens, away: BACKUP }),
     ...(isShared ? [file(paths.node, { read: readNode, away: NODE })] : log),
     file(paths.sessions, { use: 'later' }),
+    file(logFile(paths.logs, 0), { use: 'later' }),
     folder(paths.keys, 'later'),
     folder(paths.signIn, 'later'),
     folder(paths.adapters, 'later'),
@@ -85,7 +87,11 @@ export function homeFiles(paths: Paths, isShared: boolean): HomeFile[] {
 /** All that is wrong with the files of a home. Changes none of them. */
 export async function homeProblems(paths: Paths, isShared: boolean): Promise<HomeProblem[]> {
   const found = await Promise.all(homeFiles(paths, isShared).map(problemOf));
-  return found.filter((problem) => problem !== null);
+  const problems = found.filter((problem) => problem !== null);
+  // What is wrong with a folder is not said of each file in it.
+  return problems.filter(
+    ({ path }) => !problems.some((above) => path.startsWith(above.path + sep)),
+  );
 }
 
 /** Throws home_unusable for what no daemon can start with. Returns what stays wrong. */
@@ -105,7 +111,6 @@ async function problemOf(row: HomeFile): Promise<HomeProblem | null> {
     hint,
     stops,
   });
-  let reason: string;
   try {
     const info = await stat(path);
     const isRight = kind === 'folder' ? info.isDirectory() : !info.isDirectory();
@@ -123,15 +128,12 @@ async function problemOf(row: HomeFile): Promise<HomeProblem | null> {
     const code = systemCode(error);
     if (code === 'ENOENT' || code === 'ENOTDIR')
       return (await isLost(path)) ? problem(`${path} is a broken link.`, away) : null;
-    reason = whyUnusable(error);
-    if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS')
-      return problem(`${path} cannot be used: ${reason}.`, away);
-    const mode = kind === 'folder' ? '700' : '600';
-    const hint =
-      code === 'EROFS'
-        ? 'Mount its disk writable, or choose another home with SVC_HOME.'
-        : `Run: chown "$USER" ${path}; chmod ${mode} ${path}`;
-    return problem(`${path} cannot be used: ${reason}.`, hint, use === 'open');
+    const isReplaced = use === 'replace' && (code === 'EACCES' || code === 'EPERM');
+    return problem(
+      `${path} cannot be used: ${whyUnusable(error)}.`,
+      remedyFor(path, error, { away, mode: kind === 'folder' ? '700' : '600' }),
+      use !== 'later' && !isReplaced,
+    );
   }
   try {
     await read?.(path);

@@ -187,7 +187,8 @@ export class FleetRuns implements Placement {
     const snapshot = (await foldStream(store, run_id))?.snapshot as RunSnapshot | undefined;
     if (snapshot === undefined || snapshot.status !== 'active') return null;
     const most = snapshot.hasTag('queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
-    return `${(await this.allWrong()) ?? `a node with ${needOf(snapshot)} and a free place`}${most}`;
+    const node = (await this.allWrong()) ?? `a node with ${needOf(snapshot)} and a free place`;
+    return node + most;
   }
 
   /** What a run waits for while no clock of a living node is right. Null: one is. */
@@ -199,7 +200,7 @@ export class FleetRuns implements Placement {
     if (!isWrong) return null;
     const names = living.map(({ node_id }) => node_id).sort();
     const are =
-      names.length === 1 ? `the clock of ${names[0]} is` : `those of ${names.join(', ')} are`;
+      names.length === 1 ? `the clock of ${names[0]} is` : `the clocks of ${names.join(', ')} are`;
     return `a node whose clock is right: ${are} wrong`;
   }
 

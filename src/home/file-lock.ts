@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { platform } from './platform.ts';
+import { AWAY } from './remedy.ts';
 
 /** Begins the lock on a file. Returns its release. Throws the error of SQLite. */
 export type Begin = (file: string) => Promise<() => void>;
@@ -74,7 +75,7 @@ function unlockable(file: string, thrown: unknown): SvcError {
     {
       cause,
       hint: isOther
-        ? 'Move it away; svc makes a new one when it starts.'
+        ? AWAY
         : 'Correct the owner and mode of the file and of its folder, and look at its disk.',
     },
   );

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
@@ -30,7 +30,7 @@ const FILES = {
   tokens: ['data/tokens.json'],
   log: ['data/events.high-water', 'data/events.db', 'data/events.db-wal', 'data/events.db-journal'],
   replace: ['data/lock-journal', 'runtime.json', 'data/events.db-shm', 'data/events.reserve'],
-  later: ['data/sessions.json'],
+  later: ['data/sessions.json', 'logs/svc.log'],
 };
 const FOLDERS = {
   open: ['logs', 'data/models', 'cache'],
@@ -55,7 +55,8 @@ asUser('each file of a home that cannot be used is named, with the reason and wh
     names.map((name) => ({ use, name })),
   );
   for (const { use, name } of groups) {
-    const [file, away] = [`~/${name}`, use === 'log' ? BACKUP : AWAY];
+    const away = use === 'log' || use === 'tokens' ? BACKUP : AWAY;
+    const file = `~/${name}`;
     const stops = use !== 'later';
     assert.equal(
       said(name, 'unreadable'),
@@ -166,7 +167,7 @@ test('a start says that the token was cut, and that mcp.json is damaged, and so 
 });
 
 asUser(
-  'a start that may not read the WAL or the token says so, and the doctor too',
+  'a start that may not use the WAL, the token or its logs says so, and the doctor too',
   async ({ home }) => {
     await home.svc(['start'], { wrapper: AS_USER });
     const { pid } = JSON.parse((await home.svc(['status', '--json'])).stdout) as { pid: number };
@@ -188,7 +189,22 @@ asUser(
       assert.is(doctor.code, 1);
       spawnSync('chmod', ['600', file]);
     }
-    rmSync(home.paths.lock);
+    const { logs, stderr } = home.paths;
+    spawnSync('chmod', ['0', logs]);
+    const refused = await home.svc(['start'], { wrapper: AS_USER });
+    assert.is(refused.code, 6);
+    assert.match(
+      refused.stderr,
+      `error: ${stderr} cannot be written: permission denied (EACCES).\nhint: Run: chown`,
+    );
+    spawnSync('chmod', ['700', logs]);
+    rmSync(stderr);
+    symlinkSync('stderr.txt', stderr);
+    assert.equal((await home.svc(['start'])).stderr.split('\n').slice(0, 2), [
+      `error: ${stderr} cannot be written: it is a link that leads to itself (ELOOP).`,
+      `hint: ${AWAY}`,
+    ]);
+    rmSync(stderr);
     assert.is((await home.svc(['start'], { wrapper: AS_USER })).code, 0);
   },
 );

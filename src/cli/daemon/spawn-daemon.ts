@@ -15,6 +15,7 @@ import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
+import { remedyFor } from '../../home/remedy.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { programFile } from '../program-file.ts';
 
@@ -130,16 +131,9 @@ function openOutput(file: string): number {
     if ((mode & platform.others) !== 0) fchmodSync(output, 0o600);
     return output;
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    const hint =
-      code === 'ENOTDIR'
-        ? {
-            hint: 'A part of the path is a file, not a folder. Choose another place with SVC_HOME.',
-          }
-        : {};
     throw new SvcError('home_unusable', `${file} cannot be written: ${whyUnusable(cause)}.`, {
       cause,
-      ...hint,
+      hint: remedyFor(file, cause),
     });
   }
 }

@@ -108,6 +108,11 @@ async function writtenSince(
   return text === '' ? [] : text.split('\n').slice(-LINES).map(oneLine);
 }
 
+/** What is wrong with the file is said where it is opened. */
 function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    return statSync(file).size;
+  } catch {
+    return 0;
+  }
 }

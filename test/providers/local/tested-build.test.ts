@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -44,6 +44,9 @@ test('a note of another build, of other versions, or an unreadable one counts as
     writeFileSync(file, text);
     assert.is(worksFor('false'), 'false', text);
   }
+  mkdirSync(join(file, 'inside'), { recursive: true });
+  assert.is(worksFor('false'), 'false', 'a folder in its place');
+  assert.not(existsSync(file));
 });
 
 test.run();
