@@ -9,8 +9,7 @@ import { withTypedHint, withTypedName } from './print/typed-hint.ts';
 export async function execute(json: boolean, work: () => Promise<number>): Promise<void> {
   const fail = (thrown: unknown) => {
     if (thrown === READER_GONE) return 0;
-    const error = thrown instanceof SvcError ? thrown : unexpected(thrown);
-    if (process.env.SVC_DEBUG === '1') console.error(error.cause ?? error);
+    const error = shownError(thrown);
     printError(error, json);
     return error.spec.exit;
   };
@@ -19,6 +18,13 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
     if (process.listenerCount('uncaughtException') === 1) process.exit(fail(error));
   });
   process.exitCode = await work().catch(fail);
+}
+
+/** What is printed of anything thrown. With SVC_DEBUG=1 it also prints where. */
+export function shownError(thrown: unknown): SvcError {
+  const error = thrown instanceof SvcError ? thrown : unexpected(thrown);
+  if (process.env.SVC_DEBUG === '1') console.error(error.cause ?? error);
+  return error;
 }
 
 /** No log has an error of a command line itself, so its own words are shown. */

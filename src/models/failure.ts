@@ -60,15 +60,16 @@ export function connectionError(thrown: unknown, host: string): SvcError {
   });
 }
 
-/** No host has the name, as far as the network knows. */
+/** No host has the name, as far as the network knows, or nothing listens there. */
 const UNKNOWN_NAME = 'ENOTFOUND';
+const ABSENT: readonly (string | null)[] = [UNKNOWN_NAME, 'ECONNREFUSED'];
 const OFFLINE =
   'Check the network and the name of the host. The daemon takes a proxy from HTTPS_PROXY, and ' +
   'another hub from HF_ENDPOINT.';
 
 /** Whether a pull that has no byte yet gains nothing from a further attempt. */
-export function isUnknownName({ cause }: SvcError): boolean {
-  return systemCode(cause) === UNKNOWN_NAME;
+export function isAbsent({ cause }: SvcError): boolean {
+  return ABSENT.includes(systemCode(cause));
 }
 
 const FILE_CODES = new Set([

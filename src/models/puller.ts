@@ -8,7 +8,7 @@ import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
 import type { PullContext } from './context.ts';
-import { ANOTHER, asPullError, isUnknownName, pullError } from './failure.ts';
+import { ANOTHER, asPullError, isAbsent, pullError } from './failure.ts';
 import { HubClient } from './hub/client.ts';
 import { searchHub } from './hub/search.ts';
 import { type ImportInput, importModel } from './import.ts';
@@ -195,7 +195,7 @@ export class Puller implements PullerPort<Task> {
     if (snapshot?.context.attempt !== attempt) return;
     const error: Failure = {
       ...failure.summary(),
-      ...(isUnknownName(failure) && snapshot.context.bytes_most === 0 ? { retryable: false } : {}),
+      ...(isAbsent(failure) && snapshot.context.bytes_most === 0 ? { retryable: false } : {}),
     };
     const event = afterPullFailure(
       snapshot.context,

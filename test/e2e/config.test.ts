@@ -128,6 +128,20 @@ test('the editor gets a copy: a text with an error never becomes the file', asyn
   assert.is(readFileSync(home.paths.config, 'utf8'), WRITTEN.replace('warn', 'error'));
 });
 
+test('an editor that fails, or is not there, is said in words', async ({ home }) => {
+  const refusal = async (EDITOR: string) => {
+    const { code, stderr } = await home.svc(['config', 'edit'], { env: { VISUAL: '', EDITOR } });
+    assert.is(code, 2, stderr);
+    return stderr.split('\n')[0];
+  };
+  const failed = 'error: The editor failed, and nothing was changed: ';
+  assert.is(await refusal('false'), `${failed}false ended with the exit code 1.`);
+  assert.is(
+    await refusal('sh -c "kill -9 $$"'),
+    `${failed}sh -c "kill -9 $$" was ended by SIGKILL.`,
+  );
+});
+
 test('without a configuration the editor gets each setting in a comment, with its default', async ({
   home,
 }) => {

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { create } from 'tar';
+import { bytes } from '../../src/cli/print/format.ts';
 import { command, has, sayFailures } from './command.ts';
 import { writeBom, writeLicences } from './licences.ts';
 import { writeManifests } from './manifests.ts';
@@ -51,6 +52,7 @@ if (values.help || values.platform.some((name) => PLATFORMS[name] === undefined)
 }
 
 sayFailures();
+console.log('building the program …');
 command(process.execPath, ['tools/build.mjs']);
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 /** The time of each file in the archives: that of the commit. */
@@ -66,7 +68,7 @@ if (!hasNfpm)
 const sums = new Map<string, string>();
 for (const name of values.platform)
   for (const file of await pack(name)) {
-    console.log(`${file}  ${mib(statSync(file).size)} MiB`);
+    console.log(`${file}  ${bytes(statSync(file).size)}`);
     sums.set(basename(file), await sha256(file));
   }
 writeFileSync(
@@ -86,19 +88,21 @@ async function pack(name: string): Promise<string[]> {
   const folder = `svc-${version}-${name}`;
   const root = join(scratch, folder);
   try {
+    console.log(`${name}: installing its packages and Node.js …`);
     await stage({ platform, root, scratch });
+    console.log(`${name}: writing licences and the list of its parts …`);
     writeLicences(root);
     const bom = join(out, `${folder}.cdx.json`);
     copyFileSync(writeBom(root, platform, epoch_s), bom);
     setModes(root);
     const file = join(out, `${folder}.tar.gz`);
     const files = filesBelow(root);
+    const unpacked = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
+    console.log(`${name}: packing ${files.length} files, ${bytes(unpacked)} …`);
     await create(
       { file, cwd: scratch, gzip: { level: 9 }, portable: true, mtime: new Date(epoch_s * 1000) },
       files.map((path) => `${folder}/${path}`),
     );
-    const unpacked = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
-    console.log(`${mib(unpacked)} MiB unpacked, ${files.length} files`);
     const options = { platform, root, scratch, version, epoch_s, out };
     return [file, bom, ...(hasNfpm ? makeSystemPackages(options) : [])];
   } finally {
@@ -110,8 +114,4 @@ async function sha256(file: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const part of createReadStream(file)) hash.update(part);
   return hash.digest('hex');
-}
-
-function mib(bytes: number): string {
-  return (bytes / 2 ** 20).toFixed(0);
 }

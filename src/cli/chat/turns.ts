@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suggest } from '../../config/suggest.ts';
 import { numberFields } from '../../contract/options.ts';
-import { asSvcError, hasCode, SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { openEditor } from '../config/editor.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
+import { shownError } from '../execute.ts';
 import { INTERRUPTED } from '../interrupt.ts';
 import { isTerminal, note, printError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
@@ -92,7 +93,7 @@ export class Chat {
     const command = chatCommandOf(text);
     const work = command === null ? this.say(text) : this.obey(command);
     await work.catch((error: unknown) => {
-      const shown = asSvcError(error);
+      const shown = shownError(error);
       const isBare = shown.code === 'usage' && shown.hint === shown.spec.hint;
       printError(isBare ? shown.with({ hint: 'See: /help' }) : shown, false);
       this.exit = shown.spec.exit;

@@ -98,7 +98,13 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
       resolve(message.status);
     });
     child.on('error', (cause) =>
-      fail(new SvcError('internal', 'The daemon could not be started as a process.', { cause })),
+      fail(
+        new SvcError(
+          'internal',
+          `No process can be started for the daemon: ${whyUnusable(cause)}.`,
+          { cause, hint: 'Check the bounds on processes and memory: ulimit -a. Then: svc doctor' },
+        ),
+      ),
     );
     child.on('exit', (code, signal) => {
       const details = signal === null ? {} : { details: { signal } };

@@ -1,12 +1,13 @@
 import { refuseOpenBind } from '../../config/address.ts';
 import { type Config, loadConfig } from '../../config/config.ts';
 import { outdatedNames } from '../../config/renamed.ts';
-import { asSvcError } from '../../errors.ts';
+
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { hanging } from '../../logs/word-wrap.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
+import { shownError } from '../execute.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { columnsOfStdout } from '../print/table.ts';
 import { checkCertificate } from './certificate-check.ts';
@@ -85,18 +86,12 @@ async function runCheck(
   try {
     return await check(context);
   } catch (thrown) {
-    const error = asSvcError(thrown);
+    const { message, hint } = shownError(thrown);
     const name = check.name
       .replace(/^check/, '')
       .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
       .toLowerCase();
-    return [
-      fail(
-        name,
-        error.code === 'internal' ? 'This check failed to run.' : error.message,
-        error.hint,
-      ),
-    ];
+    return [fail(name, message, hint)];
   }
 }
 
@@ -107,8 +102,8 @@ function readConfig(file: string): { config: DoctorContext['config']; check: Che
     refuseOpenBind(config);
     return { config, check: checkNames(config, file) };
   } catch (thrown) {
-    const error = asSvcError(thrown);
-    return { config, check: fail('configuration', error.message, error.hint) };
+    const { message, hint } = shownError(thrown);
+    return { config, check: fail('configuration', message, hint) };
   }
 }
 

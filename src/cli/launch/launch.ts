@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { constants, homedir } from 'node:os';
 import { join } from 'node:path';
+import { whyUnusable } from '../../causes.ts';
 import { suggest } from '../../config/suggest.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
@@ -116,7 +117,7 @@ function follow(
           'usage',
           cause.code === 'ENOENT'
             ? `There is no program ${command} on the PATH.`
-            : `${command} cannot be started (${cause.code}).`,
+            : `${command} cannot be started: ${whyUnusable(cause)}.`,
           { cause, hint: `Install ${name} first: ${install}` },
         ),
       ),

@@ -90,10 +90,7 @@ const QUOTA: Meaning = {
 const STATUSES: Readonly<Record<number, Meaning>> = {
   402: QUOTA,
   403: { code: 'provider_forbidden', what: 'The provider does not allow this request' },
-  404: {
-    code: 'provider_not_found',
-    what: 'The provider has nothing at this address; a base_url usually ends in /v1',
-  },
+  404: { code: 'provider_not_found', what: 'The provider has nothing at this address' },
   407: {
     code: 'provider_unreachable',
     what: 'The provider is behind a proxy that asks for credentials',

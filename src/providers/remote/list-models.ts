@@ -96,7 +96,7 @@ function readModels(value: unknown, { provider, model, modelsMax }: Listed): Mod
   if (list === undefined)
     throw new SvcError(
       'provider_rejected',
-      'The provider answers, but not with a list of models; a base_url usually ends in /v1.',
+      'The provider answers, but not with a list of models.',
       { retryable: false },
     );
   const records = new Map<string, ModelRecord>();

@@ -113,7 +113,7 @@ function noAnswer(text: string, context: EventAnswerContext): SvcError {
   if (reported.message !== null) return toFailure(reported, context);
   return new SvcError(
     'provider_not_found',
-    'The provider answers, but not with an answer of a model; a base_url usually ends in /v1.',
+    'The provider answers, but not with an answer of a model.',
     { retryable: false },
   );
 }

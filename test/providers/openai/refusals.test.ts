@@ -51,7 +51,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     '404 without a model means a wrong address',
     (x) => x.response.writeHead(404).end('404 page not found'),
     'provider_not_found final',
-    /a base_url usually ends in \/v1 \(status 404\)\. It says: 404 page not found\.$/,
+    /has nothing at this address \(status 404\)\. It says: 404 page not found\.$/,
   ],
   [
     '408 may be asked again',
