@@ -6,7 +6,7 @@ import { findStatus } from './daemon/find-status.ts';
 import { fitFrom, modelsToBegin } from './model/fitting.ts';
 import { bytes, shortened } from './print/format.ts';
 import { paint, print } from './print/output.ts';
-import { fields } from './print/table.ts';
+import { beside, columnsOfStdout, fields } from './print/table.ts';
 import { additionOf, type Discovered, findServers } from './provider/discover.ts';
 
 /** What is there. */
@@ -51,8 +51,11 @@ export async function run({ paths }: Context): Promise<number> {
   print(fields(factsOf(found)));
   const steps = stepsOf(found);
   const width = Math.max(...steps.map(([command]) => command.length));
-  for (const [command, text] of steps)
-    print(`  ${paint('bold', oneLine(command).padEnd(width))}  ${oneLine(text)}`);
+  const rows = steps.map(([command, text]): [string, string] => [
+    `  ${paint('bold', oneLine(command).padEnd(width))}  `,
+    oneLine(text),
+  ]);
+  print(beside(rows, width + 4, columnsOfStdout()));
   return 0;
 }
 

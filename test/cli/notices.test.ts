@@ -120,6 +120,27 @@ onTty('what model pull says of the memory', async ({ home, daemon }) => {
   }
 });
 
+onTty('tables, and the texts of a run, fit a narrow terminal', async ({ home, daemon }) => {
+  const prompt =
+    'Why is the sky blue, and 日本語の文 too, since when, and for how long will it be so?';
+  const one = { ...run, id: ID, prompt, model: 'SmolLM2-135M-Instruct.Q4_1', output: prompt };
+  daemon.on('run.find', ({ result }) => result({ id: ID }));
+  daemon.on('run.get', ({ result }) => result(one));
+  daemon.on('run.list', ({ result }) => result({ runs: [one], next: null }));
+  const model = { id: one.model, provider: 'local', name: one.model, state: 'available' };
+  const sizes = { size_bytes: 1e9, parameters: 1e8, context_length: 8192, quantization: 'Q4_1' };
+  const more = { capabilities: ['chat', 'completion'], default: true, source: 'LM Studio' };
+  daemon.on('model.list', ({ result }) => result({ models: [{ ...model, ...sizes, ...more }] }));
+  for (const args of [['runs', 'list'], ['runs', 'show', 'last'], ['model', 'list'], []])
+    for (const columns of [60, 80]) {
+      const text = await shown(home, columns, args);
+      for (const line of text.split('\n'))
+        assert.ok(widthOf(line) <= columns, `${args}, ${columns}: ${line}`);
+    }
+  const answer = (await shown(home, 60, ['runs', 'show', 'last'])).split('Answer\n')[1] ?? '';
+  isBroken(answer.trimEnd().replace(/^ {2}/gm, '').split('\n'), prompt, 58);
+});
+
 onTty('the models that have a short name', async ({ home }) => {
   const cellsAt = async (columns: number) => {
     const [head = '', ...rows] = (await shown(home, columns, ['model', 'search'])).split('\n');

@@ -12,7 +12,7 @@ const ROWS = [
   ],
   ['run_2', 'local/a', '空が青い理由を教えて'],
 ];
-const lines = (columns: number) => table(HEADING, ROWS, columns).split('\n');
+const lines = (columns: number) => table(HEADING, ROWS, { columns }).split('\n');
 
 test('wide characters take two columns, marks and joined emoji as many as they are drawn with', () => {
   assert.is(widthOf('abc'), 3);
@@ -46,7 +46,7 @@ test('columns are aligned below wide characters', () => {
       ['空が', 'x'],
       ['abc', 'y'],
     ],
-    80,
+    { columns: 80 },
   ).split('\n');
   assert.equal(text.slice(1), ['空が  x', 'abc   y']);
 });
@@ -59,12 +59,36 @@ test('a long value is broken between words below itself, and stays one line in a
 });
 
 test('without a width every cell is whole', () => {
-  const shown = table(HEADING, ROWS, Number.POSITIVE_INFINITY);
+  const shown = table(HEADING, ROWS, { columns: Number.POSITIVE_INFINITY });
   for (const row of ROWS) for (const cell of row) assert.match(shown, cell);
 });
 
 test('a terminal that is too narrow for anything still gets each row', () => {
   assert.is(lines(5).length, 3);
+});
+
+test('a line without a place for all columns leaves out those that are spared first', () => {
+  const heading = ['RUN', 'STATE', 'MODEL', 'STARTED', 'PROMPT'];
+  const rows = [
+    ['run_01ABCDEFGH', 'completed', 'groq/llama', '10 min ago', 'Why is the sky blue?'],
+  ];
+  const at = (columns: number) => {
+    const text = table(heading, rows, { columns, spare: ['MODEL', 'STARTED'] });
+    const [head = ''] = text.split('\n');
+    for (const line of text.split('\n')) assert.ok(widthOf(line) <= columns, text);
+    return head.trim().split(/ +/);
+  };
+  // Four columns of at least eight, and their gaps, beside the first one.
+  assert.equal(at(54), heading);
+  assert.equal(at(53), ['RUN', 'STATE', 'STARTED', 'PROMPT']);
+  assert.equal(at(44), ['RUN', 'STATE', 'STARTED', 'PROMPT']);
+  assert.equal(at(43), ['RUN', 'STATE', 'PROMPT']);
+});
+
+test('a value that has no place beside its name is below it', () => {
+  const rows: [string, string][] = [['a.name.of.thirty.characters.it', 'some words that say much']];
+  assert.is(fields(rows, 54), `  ${rows[0]?.[0]}  some words that say\n${' '.repeat(34)}much`);
+  assert.is(fields(rows, 53), `  ${rows[0]?.[0]}\n      some words that say much`);
 });
 
 test.run();

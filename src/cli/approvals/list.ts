@@ -23,6 +23,7 @@ export async function run({ paths, json }: Context): Promise<number> {
           short(oneLine(call.description ?? '-')),
           short(oneLine(target ?? '-')),
         ]),
+        { spare: ['SERVER', 'SAYS', 'SINCE', 'WAITS FOR'] },
       ),
     );
     for (const state of new Set(approvals.map((call) => call.state)))

@@ -40,7 +40,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     ...Object.entries(settings),
     ...prefixed('history.', Object.entries(history)),
     ...prefixed('limits.', changed),
-    ...prefixed('providers.', Object.entries(providers)),
+    ...prefixed('providers.', Object.entries(providers).map(withoutUnset)),
   ].map(([key, value]) => [
     key,
     sources[key] ?? (key.startsWith('providers.') ? 'file' : 'default'),
@@ -56,6 +56,13 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (why === null) await noteNotInForce(paths);
   else note(`The daemon ${why}. Its next start uses these values.`);
   return 0;
+}
+
+/** What is not set has no place in a line. JSON has it. */
+function withoutUnset([id, provider]: [string, ProviderConfig]): [string, unknown] {
+  const isSet = ([, value]: [string, unknown]) =>
+    value !== null && !(typeof value === 'object' && Object.keys(value).length === 0);
+  return [id, Object.fromEntries(Object.entries(provider).filter(isSet))];
 }
 
 function prefixed(prefix: string, values: [string, unknown][]): [string, unknown][] {

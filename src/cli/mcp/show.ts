@@ -1,6 +1,7 @@
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { foreignJson, foreignText } from '../print/foreign.ts';
+import { stateText } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
@@ -13,7 +14,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   }
   print(
     fields([
-      ['state', server.state],
+      ['state', stateText(server.state)],
       ['starts', server.target],
       ['says', server.server ?? '-'],
       ['trusted', server.trusted ? 'yes' : 'no'],

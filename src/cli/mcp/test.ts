@@ -8,7 +8,7 @@ import { ensureDaemon } from '../run/ensure-daemon.ts';
 export async function run(context: Context): Promise<number> {
   const { paths, args, json } = context;
   await ensureDaemon(context);
-  if (!json) note(oneLine(`Starting ${args[0]}. A first start may download it.`));
+  if (!json) note(oneLine(`Starting ${args[0]}. With npx or uvx it is downloaded first.`));
   const server = await askDaemon(paths, 'mcp.test', { name: args[0] }, { timeout_ms: TEST_MS });
   if (json) {
     printJson(server);

@@ -40,6 +40,7 @@ export async function run({ paths, json }: Context): Promise<number> {
           'CAPABILITIES, OR WHAT IS WRONG',
         ],
         rows,
+        { spare: ['SOURCE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT'] },
       ),
     );
   if (folder !== undefined) note(`* is the default. The models folder is ${oneLine(folder)}`);

@@ -28,6 +28,7 @@ export async function run({ paths, json }: Context): Promise<number> {
           model.pid === null ? '-' : String(model.pid),
           leaves(model),
         ]),
+        { spare: ['PID', 'COMPUTES', 'FOR'] },
       ),
     );
   note(`Reserved: ${bytes(reserved_bytes)} of ${bytes(budget_bytes)} for local models.`);

@@ -59,7 +59,8 @@ async function searchHub({ args, json, paths }: Context): Promise<number> {
     `${licence ?? '-'}${gated ? ', asks for consent' : ''}`,
   ]);
   if (rows.length > 0) {
-    print(table(['REFERENCE', 'SIZE', ...FIT, 'DOWNLOADS', 'LICENCE'], rows));
+    const heading = ['REFERENCE', 'SIZE', ...FIT, 'DOWNLOADS', 'LICENCE'];
+    print(table(heading, rows, { spare: ['DOWNLOADS', 'LICENCE'] }));
     noteFit(models);
     note(`Download one with: svc model pull ${models[0]?.reference}`);
   }

@@ -28,6 +28,7 @@ export async function run({ paths, json }: Context): Promise<number> {
           leaseOf(node),
           clockOf(node),
         ]),
+        { spare: ['VERSION', 'HOST', 'SINCE', 'PLACES'] },
       ),
     );
   for (const node of found.nodes)

@@ -11,6 +11,7 @@ import {
   shownFlags,
 } from '../commands.ts';
 import { paint } from '../print/output.ts';
+import { beside } from '../print/table.ts';
 
 const WIDTH_MAX = 100;
 const WHAT = 'answers prompts with models on this machine, or in the cloud where you say so.';
@@ -95,19 +96,12 @@ function flagForm({ name, short, value }: FlagSpec): string {
 /** Names with their texts beside them, for a screen. */
 export function columns(rows: readonly (readonly [name: string, text: string])[]): string {
   const left = Math.max(...rows.map(([name]) => name.length)) + 4;
-  const isNarrow = width() - left < BESIDE_MIN;
-  return rows
-    .map(([name, text]) =>
-      isNarrow
-        ? `  ${name}\n${' '.repeat(BELOW)}${hanging(text, BELOW, width())}`
-        : `  ${name.padEnd(left - 2)}${hanging(text, left, width())}`,
-    )
-    .join('\n');
+  return beside(
+    rows.map(([name, text]) => [`  ${name.padEnd(left - 2)}`, text]),
+    left,
+    width(),
+  );
 }
-
-/** Where a text beside its name would be narrower, it is below it, so far in. */
-const BESIDE_MIN = 20;
-const BELOW = 6;
 
 /** A pipe leads to a pager, on a screen of the usual width. */
 function width(): number {

@@ -7,6 +7,12 @@ const GAP = 2;
 /** A narrower column says nothing. */
 const WIDTH_MIN = 8;
 
+export interface TableForm {
+  columns?: number;
+  /** Columns that are left out, the first one first, where a line has no place for all. */
+  spare?: readonly string[];
+}
+
 /**
  * Aligned columns under a heading; the last column is not padded. On a terminal the widest columns
  * are cut until a row fits into a line. The first one stays whole: it has what a user copies.
@@ -14,8 +20,14 @@ const WIDTH_MIN = 8;
 export function table(
   heading: readonly string[],
   rows: readonly (readonly string[])[],
-  columns = columnsOfStdout(),
+  { columns = columnsOfStdout(), spare = [] }: TableForm = {},
 ): string {
+  const [least, ...more] = spare;
+  if (least !== undefined && leastWidth(heading, rows) > columns) {
+    const left = heading.indexOf(least);
+    const without = (cells: readonly string[]) => cells.filter((_, index) => index !== left);
+    return table(without(heading), rows.map(without), { columns, spare: more });
+  }
   const clean = rows.map((row) => row.map((cell) => oneLine(cell)));
   const wanted = heading.map((name, column) =>
     Math.max(widthOf(name), ...clean.map((row) => widthOf(row[column] ?? ''))),
@@ -30,6 +42,15 @@ export function table(
       })
       .join(' '.repeat(GAP));
   return [paint('dim', line(heading)), ...clean.map(line)].join('\n');
+}
+
+/** Columns that a row needs when all of its cells but the first are cut as far as they may be. */
+function leastWidth(heading: readonly string[], rows: readonly (readonly string[])[]): number {
+  const widths = heading.map((name, column) => {
+    const wanted = Math.max(...[name, ...rows.map((row) => row[column] ?? '')].map(widthOf));
+    return column === 0 ? wanted : Math.min(wanted, WIDTH_MIN);
+  });
+  return widths.reduce((sum, width) => sum + width + GAP, -GAP);
 }
 
 /** Makes the widest column narrower until all fit, or none but the first is wide any more. */
@@ -68,10 +89,30 @@ export function fields(
     value === null ? [] : [[oneLine(name), oneLine(value)]],
   );
   const width = Math.max(...shown.map(([name]) => widthOf(name)));
-  return shown
-    .map(([name, value]) => {
-      const head = `  ${paint('dim', padded(name, width))}  `;
-      return head + hanging(value, width + 4, columns);
-    })
+  return beside(
+    shown.map(([name, value]) => [`  ${paint('dim', padded(name, width))}  `, value]),
+    width + 4,
+    columns,
+  );
+}
+
+/** Texts beside their heads, which are so wide. Where a text has no place there, it is below. */
+export function beside(
+  rows: readonly (readonly [head: string, text: string])[],
+  width: number,
+  columns: number,
+): string {
+  const room = columns - width;
+  const isNarrow =
+    room < BESIDE_MIN && width > BELOW && rows.some(([, text]) => widthOf(text) > room);
+  return rows
+    .map(([head, text]) =>
+      isNarrow
+        ? `${head.trimEnd()}\n${' '.repeat(BELOW)}${hanging(text, BELOW, columns)}`
+        : head + hanging(text, width, columns),
+    )
     .join('\n');
 }
+
+const BESIDE_MIN = 20;
+const BELOW = 6;

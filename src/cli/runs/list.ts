@@ -25,7 +25,8 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   else if (page.runs.length === 0 && page.damaged === undefined)
     note('No matching runs. Start one with: svc run "…"');
   else {
-    print(table(['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'], page.runs.map(row)));
+    const heading = ['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'];
+    print(table(heading, page.runs.map(row), { spare: ['TOOK', 'MODEL', 'STARTED'] }));
     if (page.next !== null) note(`More runs: svc runs list --limit ${limit * 5}`);
   }
   for (const { message } of page.damaged ?? []) warn(`${message} See: svc doctor`);

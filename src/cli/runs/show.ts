@@ -1,9 +1,10 @@
 import { oneLine, plain } from '../../logs/plain.ts';
+import { wrapped } from '../../logs/word-wrap.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { ago, bytes, duration, localTime, waitedMs } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
-import { fields } from '../print/table.ts';
+import { columnsOfStdout, fields } from '../print/table.ts';
 import { withRuns } from './run-reads.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -125,7 +126,7 @@ function partText(part: Part): string {
   }
 }
 
-/** Indents foreign text, so that it cannot imitate our lines. */
+/** Indents foreign text, so that it cannot imitate our lines, and breaks it between words. */
 function indented(text: string): string {
-  return plain(text).replace(/^/gm, '  ');
+  return wrapped(plain(text).replace(/^/gm, '  '), columnsOfStdout());
 }
