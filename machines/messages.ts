@@ -29,10 +29,13 @@ export interface MediaPart {
 export interface Opaque {
   readonly form: string;
   readonly data: string;
-  /** Absent: a client sent it. It is for the first API that has this form. */
+  /** Absent: a client sent it to a provider whose API has no such form. It goes nowhere. */
   readonly provider?: string;
   readonly model?: string;
 }
+
+/** Who gets back what is opaque. */
+type Author = Required<Pick<Opaque, 'provider' | 'model'>>;
 
 interface Returned {
   readonly opaque?: Opaque;
@@ -178,6 +181,12 @@ export function partOf(parts: readonly OutputPart[], { kind, call, opaque }: Pie
 
 /** The form of thoughts that have no text. They are a part of their own. */
 export const REDACTED = 'redactedData';
+/** Gemini's form, in each of its APIs. */
+export const THOUGHT = 'thoughtSignature';
+/** The form of OpenAI's Responses: a whole item of reasoning, as JSON. */
+export const ITEM = 'reasoningEncryptedContent';
+/** OpenRouter's form: a list of JSON. */
+export const DETAILS = 'reasoning_details';
 
 function growPart(part: OutputPart | undefined, { kind, text, call, ...piece }: Piece): OutputPart {
   const opaque = piece.opaque ?? part?.opaque;
@@ -193,7 +202,60 @@ function growPart(part: OutputPart | undefined, { kind, text, call, ...piece }: 
 
 /** What the provider must get back with a part. Empty: nothing. */
 export function opaqueOf(part: MessagePart): string {
-  return 'opaque' in part ? (part.opaque?.data ?? '') : '';
+  return opaqueIn(part)?.data ?? '';
+}
+
+/** What is opaque in a part. Undefined: nothing is. */
+export function opaqueIn(part: MessagePart): Opaque | undefined {
+  return 'opaque' in part ? part.opaque : undefined;
+}
+
+/** Whether another author wrote what is opaque in the part. */
+function isForeign(part: MessagePart, { provider, model }: Author): boolean {
+  const opaque = opaqueIn(part);
+  return opaque !== undefined && (opaque.provider !== provider || opaque.model !== model);
+}
+
+/**
+ * The messages as this provider and model gets them: without what others signed. Thoughts of others
+ * are left out whole.
+ */
+export function messagesFor(messages: readonly Message[], author: Author): readonly Message[] {
+  const foreign = (part: MessagePart) => isForeign(part, author);
+  if (!messages.some(({ content }) => content.some(foreign))) return messages;
+  return messages.flatMap((message) => {
+    if (!message.content.some(foreign)) return [message];
+    const content = message.content.flatMap((part) => {
+      if (!foreign(part)) return [part];
+      const { opaque: _, ...rest } = part as OutputPart;
+      return rest.type === 'reasoning' ? [] : [rest];
+    });
+    return content.length === 0 ? [] : [{ ...message, content }];
+  });
+}
+
+/** How many parts this provider and model gets back, and how many are of others. */
+export function countOpaque(messages: readonly Message[], author: Author) {
+  const parts = messages.flatMap(({ content }) => content.filter((part) => opaqueIn(part)));
+  const left_out = parts.filter((part) => isForeign(part, author)).length;
+  return { kept: parts.length - left_out, left_out };
+}
+
+/** What a client sends back in one of these forms belongs to the author that it asks. */
+export function ownedBy(
+  messages: readonly Message[],
+  { provider, model }: Author,
+  forms: readonly string[],
+): readonly Message[] {
+  const isSent = (part: MessagePart) => {
+    const opaque = opaqueIn(part);
+    return opaque !== undefined && opaque.provider === undefined && forms.includes(opaque.form);
+  };
+  const owned = (part: MessagePart) =>
+    isSent(part) ? { ...part, opaque: { ...(opaqueIn(part) as Opaque), provider, model } } : part;
+  return messages.map((message) =>
+    message.content.some(isSent) ? { ...message, content: message.content.map(owned) } : message,
+  );
 }
 
 /** Whether the part is a file, and no text. */

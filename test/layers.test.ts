@@ -120,6 +120,7 @@ const layers: Record<string, Layer> = {
     may: ['src/kernel/clock.ts', ...TABLES],
     types: ['machines', 'src/kernel', 'src/store/port.ts', 'src/runtime', ...PORTS],
   },
+  'src/contract/opaque-forms.ts': { may: ['machines', ...TABLES] },
   'src/store': { may: ['machines', ...TABLES] },
   'src/kernel': { may: ['src/store', 'machines', ...TABLES], types: PORTS },
   'src/runtime': {
@@ -158,6 +159,7 @@ const layers: Record<string, Layer> = {
       'src/models/model-names.ts',
       'src/models/origins.ts',
       'src/http-client',
+      'src/contract/opaque-forms.ts',
       'src/contract/events.ts',
       'src/contract/loaded-models.ts',
       'src/contract/reading.ts',

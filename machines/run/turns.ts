@@ -1,6 +1,7 @@
 import type { Completion, RunEvent, Usage } from '../../src/contract/events.ts';
 import type { NewEvent } from '../events.ts';
 import type { Message, MessagePart, OutputPart, RunRequest, Tool } from '../messages.ts';
+import { messagesFor } from '../messages.ts';
 import { awaitsApproval, callAfter, hasEnded, newCall, type ToolCall } from '../tool-call.ts';
 import type { RunContext } from './context.ts';
 
@@ -81,7 +82,8 @@ export function requestNow({
   calls,
 }: Pick<RunContext, 'request' | 'turns' | 'calls'>): RunRequest {
   const { tools = [], tool_choice: choice } = request;
-  if (!tools.some(isServed)) return request;
+  if (!tools.some(isServed))
+    return { ...request, messages: messagesFor(request.messages, request) };
   const isFirst = turns.length === 0;
   const chosen = isFirst && typeof choice === 'object' ? ofServer(tools, choice.name) : [];
   return {
@@ -94,7 +96,7 @@ export function requestNow({
       description,
       parameters,
     })),
-    messages: [...request.messages, ...messagesIn(turns, calls)],
+    messages: messagesFor([...request.messages, ...messagesIn(turns, calls)], request),
   };
 }
 

@@ -297,6 +297,16 @@ export const run = named(
         v.exactOptional(v.array(sentToCloud)),
         'Each time that the prompt left this machine.',
       ],
+      opaque_parts: [
+        66,
+        v.exactOptional(whole),
+        'Parts that only this provider and model can read, and gets back.',
+      ],
+      opaque_left_out: [
+        67,
+        v.exactOptional(whole),
+        'Such parts of other providers and models, which this one does not get.',
+      ],
       created_at: [19, time],
       started_at: [20, orNull(time)],
       first_output_at: [21, orNull(time)],

@@ -133,16 +133,6 @@ export interface Leniency {
   blanks: boolean;
 }
 
-/** Schemas of fields whose values svc cannot read. */
-const unreadable = new WeakSet<object>();
-
-/** A field that says nothing to svc. Any value is left out where unknown fields are. */
-export function unread(message: string) {
-  const schema = v.nullish(v.never(message));
-  unreadable.add(schema);
-  return schema;
-}
-
 /**
  * A list of items that have a `type`. Where unknown fields are left out, so are the items of the
  * types that `isForeign` names: `tools.2.web_search`.
@@ -176,7 +166,7 @@ function known(value: unknown, entries: v.ObjectEntries, { ignored, blanks }: Le
   const fields = Object.entries(value);
   const isKnown = ([key, field]: [string, unknown]) => {
     const schema = Object.hasOwn(entries, key) ? entries[key] : undefined;
-    return schema !== undefined && ((field ?? null) === null || !unreadable.has(schema));
+    return schema !== undefined;
   };
   const isGiven = ([, field]: [string, unknown]) => !blanks || (field !== '' && field !== null);
   const kept = fields.filter((field) => isKnown(field) && isGiven(field));

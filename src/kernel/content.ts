@@ -108,11 +108,13 @@ class Texts {
   }
 
   private redactFields(fields: Fields, names: ReadonlySet<string>): Fields {
+    if (this.settings.redact.length === 0) return fields;
     const redact = (value: unknown): unknown => {
       if (typeof value === 'string') return this.redact(value);
       if (Array.isArray(value)) return value.map(redact);
       if (!isObject(value)) return value;
-      const entries = Object.entries(value);
+      // What is opaque may have the text once more.
+      const entries = Object.entries(value).filter(([, inner]) => !isOpaque(inner));
       return Object.fromEntries(
         entries.map(([name, inner]) => [name, OURS.has(name) ? inner : redact(inner)]),
       );
@@ -231,6 +233,10 @@ function stripError(error: Record<string, unknown>, texts: Texts): Record<string
     message: texts.redact(message),
     ...(hint === undefined ? {} : { hint: texts.redact(hint) }),
   };
+}
+
+function isOpaque(value: unknown): boolean {
+  return isObject(value) && typeof value.form === 'string' && typeof value.data === 'string';
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -30,7 +30,7 @@ export function createRemote({ config, ...options }: RemoteOptions): ProviderPor
  */
 function named(port: ProviderPort): ProviderPort {
   const { id } = port;
-  const { countTokens, embed, embedsTokens, rank, pass } = port;
+  const { countTokens, embed, embedsTokens, rank, pass, returns = [] } = port;
   const asking = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
@@ -40,6 +40,7 @@ function named(port: ProviderPort): ProviderPort {
   };
   return {
     id,
+    returns,
     async *stream(attempt, signal): AsyncGenerator<OutputPart> {
       try {
         yield* port.stream(attempt, signal);

@@ -168,6 +168,8 @@ export interface Ranking {
 
 export interface ProviderPort {
   readonly id: string;
+  /** The forms of what it must get back with the parts of its answers. Absent: none. */
+  readonly returns?: readonly string[];
   /**
    * Streams one answer. An abort stops the work, and the iteration ends or throws once the work
    * has stopped. Throws SvcError; anything else counts as provider_failed.

@@ -95,6 +95,35 @@ test('the store never holds a match of a pattern, even across two pieces of an a
   assert.match(JSON.stringify(stored.events[0]?.data.request), 'be brief, [redacted]');
 });
 
+test('what is opaque is stored only with all content', () => {
+  const { events, runs } = sample();
+  const opaque = { form: 'reasoning_details', data: '[{"text":"sk-12345678"}]' };
+  const part = { type: 'reasoning', text: 'Hm.', opaque };
+  const [accepted, output] = events;
+  const request = { ...(accepted?.data.request as object), messages: [{ content: [part] }] };
+  const commit = {
+    events: [
+      { ...accepted, data: { ...accepted?.data, request } },
+      { ...output, data: { ...output?.data, kind: 'reasoning', opaque } },
+    ],
+    runs: runs
+      .slice(1)
+      .map((row) => ({
+        ...row,
+        record: { ...row.record, messages: request.messages, output_parts: [part], turns: [] },
+      })),
+  } as Commit;
+  const kept = (settings: object) => {
+    const stored = stripper({ ...KEEP, ...settings })(commit);
+    return JSON.stringify(stored).split('reasoning_details').length - 1;
+  };
+  assert.equal(
+    [{ prompts: 'omit' }, { outputs: 'omit' }, { prompts: 'omit', outputs: 'omit' }].map(kept),
+    [2, 2, 0],
+  );
+  assert.is(kept({ redact: ['zzz'] }), 0);
+});
+
 test('files of a result are stored only with all content', () => {
   const { events, runs } = sample();
   const [first, ...rest] = events;

@@ -43,6 +43,7 @@ export function recordText(record: Results['run.get']): string {
     ],
     ['rate', rate === undefined ? null : `${rate} tokens/s`],
     ['load', record.load_ms === undefined ? null : duration(record.load_ms)],
+    ['opaque parts', opaqueText(record)],
     ['attempts', record.attempts > 1 ? String(record.attempts) : null],
     ['finish', record.finish_reason],
     [
@@ -68,6 +69,15 @@ export function recordText(record: Results['run.get']): string {
   const { turns = [] } = record;
   const said = [conversationText(record), ...(turns.length === 0 ? [] : [messagesText(turns)])];
   return [`${oneLine(record.id)}\n${head}`, ...said, answerText(record)].join('\n\n');
+}
+
+/** What only one provider and model can read. */
+function opaqueText({ opaque_parts: kept = 0, opaque_left_out: left_out = 0 }: Record) {
+  const texts = [
+    ...(kept === 0 ? [] : [`${kept}, which its provider gets back`]),
+    ...(left_out === 0 ? [] : [`${left_out} left out, which another provider or model wrote`]),
+  ];
+  return texts.length === 0 ? null : texts.join('; ');
 }
 
 function between(from: string, to: string | null): string | null {
@@ -106,7 +116,19 @@ function section(heading: string, text: string): string {
   return `${heading}\n${indented(text)}`;
 }
 
+/** What is opaque is not shown. */
 function partText(part: Part): string {
+  const opaque = 'opaque' in part ? part.opaque : undefined;
+  if (opaque === undefined) return readablePart(part);
+  const { form, data, provider, model } = opaque;
+  const author = provider === undefined ? 'nobody here' : oneLine(`only ${provider}/${model}`);
+  const size = bytes(Buffer.byteLength(data));
+  const shown = indented(`(${oneLine(form)}, ${size}, for ${author})`);
+  const text = 'text' in part && part.text === '' ? [] : [readablePart(part)];
+  return [...text, paint('dim', shown)].join('\n');
+}
+
+function readablePart(part: Part): string {
   switch (part.type) {
     case 'text':
       return indented(part.text.trimEnd());

@@ -1,9 +1,10 @@
 import type { EmbeddingModelV4, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
-import { REDACTED } from '../../../machines/messages.ts';
+import { ITEM, REDACTED, THOUGHT } from '../../../machines/messages.ts';
 import type { AdapterName } from '../../config/adapters.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
-import { asRecord } from '../../json.ts';
+import { SvcError } from '../../errors.ts';
+import { asRecord, parseForeignJson } from '../../json.ts';
 import { unauthorised } from '../keys/key-file.ts';
 import { ChatAnswer } from '../openai/chat-answer.ts';
 import type { Returns } from '../remote/call-options.ts';
@@ -60,7 +61,7 @@ export interface Family {
   list?(base_url: string, settings: Settings): ListCall;
 }
 
-const GEMINI: Returns = { options: 'google', forms: ['thoughtSignature'] };
+const GEMINI: Returns = { options: 'google', forms: [THOUGHT] };
 const IMAGES: FilePlace = { form: 'parts', takes: ({ type }) => type === 'image' };
 
 const openai = {
@@ -72,11 +73,14 @@ const openai = {
     openai: {
       // The conversation is in svc. OpenAI need not keep it.
       store: false,
+      // So it must say what it thought, and gets it back.
+      include: ['reasoning.encrypted_content'],
       strictJsonSchema: isStrict(response_format?.schema ?? null),
       ...(parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
       ...(verbosity === undefined ? {} : { textVerbosity: verbosity }),
     },
   }),
+  fits: fitItems,
   singleCalls: true,
   hears: true,
   files: ({ options }) => (options.api === 'chat' ? { form: 'after' } : IMAGES),
@@ -88,6 +92,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   openai: {
     ...openai,
     factory: 'createOpenAI',
+    returns: { options: 'openai', forms: [ITEM] },
     settings: ({ options: { organization, project } }) => ({ organization, project }),
     list: (base_url) => ({ url: `${base_url}/models`, headers: bearer }),
   },
@@ -141,6 +146,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   bedrock: {
     factory: 'createAmazonBedrock',
+    returns: { options: 'bedrock', forms: ['signature', REDACTED, 'redactedContent'] },
     inPath: true,
     files: () => IMAGES,
     settings: ({ options: { region } }) => ({ region }),
@@ -150,6 +156,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   azure: {
     ...openai,
     factory: 'createAzure',
+    returns: { options: 'azure', forms: [ITEM] },
     settings: ({ options: { resource, api_version } }) => ({
       resourceName: resource,
       apiVersion: api_version,
@@ -173,18 +180,37 @@ const made =
   (Answer: new (context: EventAnswerContext) => EventAnswer) => (context: EventAnswerContext) =>
     new Answer(context);
 
+/** The package has a place for one field of an item of reasoning. It has the whole item. */
+function fitItems({ input, ...body }: Record<string, unknown>): object {
+  if (!Array.isArray(input)) return { ...body, input };
+  const whole = (item: unknown) => {
+    const { type, encrypted_content, summary } = asRecord(item);
+    if (type !== 'reasoning' || typeof encrypted_content !== 'string') return item;
+    return { type, summary, ...asRecord(parseForeignJson(encrypted_content)) };
+  };
+  return { ...body, input: input.map(whole) };
+}
+
 /**
- * Anthropic counts thoughts in `max_tokens`, but the package adds their budget to it. A bound that
- * has no room for the least budget has none for thoughts.
+ * Anthropic counts thoughts in `max_tokens`, but the package adds their budget to it. Throws
+ * capability_missing for a bound that has no room for the least budget.
  */
 function fitThoughts(body: Record<string, unknown>, { max_tokens }: RunRequest): object {
   const { thinking, ...rest } = body;
   const { budget_tokens: budget } = asRecord(thinking);
   if (max_tokens === null || typeof budget !== 'number') return body;
   const budget_tokens = Math.min(budget, max_tokens - 1);
-  const fitted = { ...rest, max_tokens };
-  if (budget_tokens < THOUGHTS_MIN) return fitted;
-  return { ...fitted, thinking: { ...asRecord(thinking), budget_tokens } };
+  if (budget_tokens < THOUGHTS_MIN)
+    throw new SvcError(
+      'capability_missing',
+      `The provider cannot think in ${max_tokens} tokens: its thoughts count in max_tokens, and ` +
+        `need ${THOUGHTS_MIN} of them besides the answer.`,
+      {
+        param: 'max_tokens',
+        hint: `Ask for more than ${THOUGHTS_MIN} tokens, or for no reasoning.`,
+      },
+    );
+  return { ...rest, max_tokens, thinking: { ...asRecord(thinking), budget_tokens } };
 }
 
 /** The least budget that Anthropic takes, in tokens. */

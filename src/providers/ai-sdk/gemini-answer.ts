@@ -1,4 +1,6 @@
+import { THOUGHT } from '../../../machines/messages.ts';
 import type { FinishReason } from '../../../machines/run/context.ts';
+import { asOpaque } from '../../contract/opaque-forms.ts';
 import { asRecord } from '../../json.ts';
 import {
   argumentsOf,
@@ -61,15 +63,14 @@ export class GeminiAnswer extends EventAnswer {
     const { text, thought, functionCall, inlineData, fileData, thoughtSignature } = part;
     const kind = thought === true ? 'reasoning' : 'text';
     this.text(kind, text);
-    if (!isSet(functionCall)) this.opaque(kind, 'thoughtSignature', thoughtSignature);
+    if (!isSet(functionCall)) this.opaque(kind, THOUGHT, thoughtSignature);
     const file = asRecord(inlineData ?? fileData);
     if (isSet(inlineData ?? fileData)) throw noMedia(`a file (${file.mimeType})`);
     if (!isSet(functionCall)) return;
     const { id, name, args, partialArgs } = asRecord(functionCall);
     if (isSet(partialArgs)) throw unreadable();
-    const call = this.beginCall(id, name);
+    const call = this.beginCall(id, name, asOpaque(THOUGHT, thoughtSignature));
     this.callText(call, argumentsOf(args));
-    this.opaque('tool_call', 'thoughtSignature', thoughtSignature, call);
   }
 }
 

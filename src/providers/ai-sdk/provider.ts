@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { MessagePart, RunRequest } from '../../../machines/messages.ts';
 import { effectiveRows } from '../../contract/options.ts';
@@ -8,7 +9,6 @@ import { passOn } from '../openai/pass.ts';
 import type { AttemptRequest, Embedding, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
 import {
-  type Author,
   callOptions,
   refuseContinued,
   refuseUnsupported,
@@ -48,6 +48,7 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
   const models = (signal: AbortSignal) => knownModels(options, adapter, upstream, signal);
   return {
     id: options.id,
+    returns: adapter.returns?.forms ?? [],
     stream: (attempt, signal) =>
       refusals.send(attempt.request, adapter.files, (request) =>
         streamAnswer(answering, adapter, upstream, { ...attempt, request }, signal),
@@ -92,10 +93,9 @@ async function* streamAnswer(
     const stream = await openAnswer(adapter.model(provider, model), request, {
       adapter,
       isStream: config.stream,
-      author: adapter.returns && { provider: options.id, model, ...adapter.returns },
       signal,
     });
-    const context = { ...asking, provider: options.id, run_id, request, limits };
+    const context = { ...asking, run_id, request, limits };
     for await (const part of await readParts(stream, sdk, adapter, context)) {
       if (signal.aborted) return;
       yield part;
@@ -118,10 +118,10 @@ function expected({ stream }: SdkOptions['config'], { isForeign, reads }: Adapte
 async function readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   sdk: SdkFetch,
-  { reads }: Adapter,
+  { reads, returns }: Adapter,
   context: EventAnswerContext & { request: RunRequest; limits: Limits },
 ): Promise<AsyncIterable<OutputPart>> {
-  if (reads === null || sdk.kept === null) return readAnswer(stream, context);
+  if (reads === null || sdk.kept === null) return readAnswer(stream, { ...context, returns });
   for await (const part of stream)
     if (part.type === 'stream-start') refuseUnsupported(part.warnings);
   const json_tool = addedTool(sdk.kept.sent, context.request);
@@ -142,7 +142,6 @@ function addedTool(sent: unknown, { response_format, tools = [] }: RunRequest): 
 interface Opening {
   adapter: Adapter;
   isStream: boolean;
-  author: Author | null;
   signal: AbortSignal;
 }
 
@@ -150,10 +149,10 @@ interface Opening {
 async function openAnswer(
   model: LanguageModelV4,
   request: RunRequest,
-  { adapter, isStream, author, signal }: Opening,
+  { adapter, isStream, signal }: Opening,
 ): Promise<ReadableStream<LanguageModelV4StreamPart>> {
   const options = {
-    ...callOptions(request, author),
+    ...callOptions(request, adapter.returns),
     providerOptions: adapter.requestOptions(request),
     abortSignal: signal,
   };
@@ -167,12 +166,16 @@ function whole({ content, finishReason, usage, warnings }: Generated) {
   return new ReadableStream<LanguageModelV4StreamPart>({
     start(controller) {
       controller.enqueue({ type: 'stream-start', warnings });
-      for (const part of content) {
+      for (const [index, part] of content.entries()) {
         const id = '0';
-        if (part.type === 'text') controller.enqueue({ type: 'text-delta', id, delta: part.text });
-        else if (part.type === 'reasoning')
-          controller.enqueue({ type: 'reasoning-delta', id, delta: part.text });
-        else if (part.type === 'tool-call' || part.type === 'file') controller.enqueue(part);
+        if (part.type === 'text' || part.type === 'reasoning') {
+          const { type, text: delta, providerMetadata: own } = part;
+          // Several texts of one thought have the same.
+          const next = content[index + 1]?.providerMetadata;
+          const isLast = own !== undefined && !isDeepStrictEqual(own, next);
+          const metadata = isLast ? { providerMetadata: own } : {};
+          controller.enqueue({ type: `${type}-delta`, id, delta, ...metadata });
+        } else if (part.type === 'tool-call' || part.type === 'file') controller.enqueue(part);
       }
       controller.enqueue({ type: 'finish', finishReason, usage });
       controller.close();

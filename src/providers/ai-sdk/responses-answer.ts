@@ -1,3 +1,4 @@
+import { ITEM } from '../../../machines/messages.ts';
 import { asRecord } from '../../json.ts';
 import type { Call } from '../remote/calls.ts';
 import {
@@ -21,6 +22,8 @@ interface Item {
   arguments: string;
   /** Arguments of its first event. Some servers send them again. */
   before: string;
+  /** Whether the whole item is kept, to be sent back. */
+  isKept: boolean;
 }
 
 type TextKind = 'text' | 'refusal' | 'reasoning';
@@ -114,7 +117,7 @@ export class ResponsesAnswer extends EventAnswer {
     if (isSet(id)) this.numbers.set(id, key);
     const known = this.items.get(key);
     if (known !== undefined) return known;
-    const made = { text: '', refusal: '', reasoning: '', arguments: '', before: '' };
+    const made = { text: '', refusal: '', reasoning: '', arguments: '', before: '', isKept: false };
     this.items.set(key, made);
     return made;
   }
@@ -131,8 +134,18 @@ export class ResponsesAnswer extends EventAnswer {
       const refusals = parts.map(({ refusal }) => (typeof refusal === 'string' ? refusal : ''));
       this.tell(item, 'text', restOf(item.text, textsOf(parts)));
       this.tell(item, 'refusal', restOf(item.refusal, refusals.join('')));
-    } else if (type === 'reasoning' && item.reasoning === '')
-      this.tell(item, 'reasoning', textsOf(parts) || textsOf(listOf(summary).map(asRecord)));
+    } else if (type === 'reasoning') {
+      if (item.reasoning === '')
+        this.tell(item, 'reasoning', textsOf(parts) || textsOf(listOf(summary).map(asRecord)));
+      if (isDone && !item.isKept) this.keep(item, value);
+    }
+  }
+
+  /** What was thought in an item that only the server can read goes back as it came. */
+  private keep(item: Item, { status: _, ...value }: Fields): void {
+    if (typeof value.encrypted_content !== 'string' || value.encrypted_content === '') return;
+    item.isKept = true;
+    this.opaque('reasoning', ITEM, JSON.stringify(value));
   }
 
   private tell(item: Item, kind: TextKind, text: unknown): void {

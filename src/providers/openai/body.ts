@@ -1,6 +1,7 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 import { isMedia, textOf } from '../../../machines/messages.ts';
 import { goesOn } from '../../config/known-providers.ts';
+import { withExtra, withOpaque } from '../../contract/opaque-forms.ts';
 import { audioFormatOf, effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
 import { refuseContinued, unsupported } from '../remote/call-options.ts';
@@ -24,7 +25,7 @@ export function chatBody(
   model: string,
   request: RunRequest,
 ): Body {
-  const isOpenai = OPENAI.test(base_url);
+  const isOpenai = isOfOpenai({ base_url });
   if (!goesOn(settings)) refuseContinued(request);
   const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
@@ -47,6 +48,9 @@ export function chatBody(
 }
 
 /** Each request asks, and to parse the address would take as long as to write the body. */
+export function isOfOpenai({ base_url }: Pick<Settings, 'base_url'>): boolean {
+  return OPENAI.test(base_url);
+}
 const OPENAI = /^https?:\/\/api\.openai\.com(?=[:/]|$)/i;
 
 /** Throws capability_missing for an option that the server would not know. */
@@ -93,6 +97,7 @@ function messageOf({ role, content }: Message, takesReasoning: boolean): object[
       content: calls.length > 0 && text === '' ? null : text,
       reasoning_content: reasoning === '' ? undefined : reasoning,
       tool_calls: calls.length === 0 ? undefined : calls,
+      ...withOpaque(content),
     },
   ];
 }
@@ -121,7 +126,8 @@ function callOf(part: MessagePart): object[] {
   const { id, name, arguments: written } = part;
   const isJson = parseForeignJson(written) !== undefined;
   const args = written.trim() === '' ? '{}' : isJson ? written : JSON.stringify(written);
-  return [{ id, type: 'function', function: { name, arguments: args } }];
+  const called = { type: 'function', function: { name, arguments: args } };
+  return [{ id, ...called, ...withExtra(part.opaque) }];
 }
 
 function resultOf(part: MessagePart): object[] {

@@ -1,3 +1,4 @@
+import type { Opaque } from '../../../machines/messages.ts';
 import { type Call, type ToolCalls, unassigned } from '../remote/calls.ts';
 import type { Pieces } from '../remote/pieces.ts';
 
@@ -7,6 +8,8 @@ export interface CallPiece {
   id: string;
   name: string;
   text: string;
+  /** What the server must get back with the call. */
+  opaque?: Opaque | undefined;
 }
 
 /** A call that has begun. */
@@ -49,8 +52,9 @@ export class CallPieces {
     const found = this.find(piece);
     if (found === 'none' && piece.text.trim() !== '') throw unassigned();
     if (found === 'none') return;
-    const { index, id, name, text } = piece;
-    const begun = found ?? this.begin(id, name);
+    const { index, id, name, text, opaque } = piece;
+    const begun = found ?? this.begin(id, name, opaque);
+    if (found !== null && opaque !== undefined) this.calls.addOpaque(found.call, opaque);
     if (id !== '' && !this.byId.has(id)) this.pieces.count(id);
     if (id !== '') note(this.byId, id, begun);
     if (index !== null) note(this.byIndex, index, begun);
@@ -72,11 +76,17 @@ export class CallPieces {
 
   /** The piece, with all that came before its name. Null: the name has not come. */
   private withName(piece: CallPiece): CallPiece | null {
-    const { index, id, name, text } = piece;
+    const { index, id, name, text, opaque } = piece;
     if (index === null || this.byIndex.has(index) || this.byId.has(id)) return piece;
     const before = this.nameless.get(index);
     if (before === undefined && name !== '') return piece;
-    const all = { index, id: before?.id || id, name, text: (before?.text ?? '') + text };
+    const all = {
+      index,
+      id: before?.id || id,
+      name,
+      text: (before?.text ?? '') + text,
+      opaque: before?.opaque ?? opaque,
+    };
     if (name !== '') this.nameless.delete(index);
     else {
       this.pieces.count(text, PIECE_BYTES);
@@ -117,8 +127,8 @@ export class CallPieces {
     return ofId ?? ofIndex ?? (hasId || isNamed ? [] : this.begun);
   }
 
-  private begin(id: string, name: string): Begun {
-    const begun = { call: this.calls.begin(id, name), name, arguments: new JsonEnd() };
+  private begin(id: string, name: string, opaque?: Opaque): Begun {
+    const begun = { call: this.calls.begin(id, name, opaque), name, arguments: new JsonEnd() };
     this.begun.push(begun);
     return begun;
   }

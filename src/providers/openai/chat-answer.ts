@@ -1,6 +1,8 @@
-import type { TokenLogprob } from '../../../machines/messages.ts';
+import { DETAILS, type TokenLogprob } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
-import { asRecord, isRecord } from '../../json.ts';
+import { opaqueInExtra } from '../../contract/opaque-forms.ts';
+import { asRecord, isRecord, JsonMeter } from '../../json.ts';
+import { jsonBudgets } from '../../limits.ts';
 import {
   argumentsOf,
   EventAnswer,
@@ -12,6 +14,7 @@ import {
   noMedia,
   unreadable,
 } from '../remote/event-answer.ts';
+import { tooMuch } from '../remote/failure.ts';
 import { reasonOf, speedIn, usageAfter } from '../remote/finish.ts';
 import { CallPieces } from './call-pieces.ts';
 
@@ -22,7 +25,9 @@ export class ChatAnswer extends EventAnswer {
   private readonly callPieces: CallPieces;
   private counted: Usage | null = null;
   /** What came in deltas. A message after them repeats it. */
-  private readonly came = { text: false, reasoning: false, calls: false };
+  private readonly came = { text: false, reasoning: false, calls: false, details: false };
+  /** The reasoning as OpenRouter sends it. */
+  private readonly details: Fields[] = [];
 
   constructor(context: EventAnswerContext) {
     super(context);
@@ -38,6 +43,7 @@ export class ChatAnswer extends EventAnswer {
 
   override end(): void {
     if (this.reason !== null) this.callPieces.end();
+    this.endDetails();
     super.end();
   }
 
@@ -69,7 +75,9 @@ export class ChatAnswer extends EventAnswer {
       this.pieces.addLogprobs(readLogprobs(choice.logprobs, this.context.request.logprobs));
     const { came } = this;
     if (isRecord(delta)) {
-      const { content, tool_calls, function_call } = delta;
+      const { content, tool_calls, function_call, reasoning_details } = delta;
+      if (isSet(reasoning_details)) came.details = true;
+      this.addDetails(reasoning_details);
       if (this.takeReasoning(delta)) came.reasoning = true;
       if (isSet(content) && content !== '') came.text = true;
       if (isSet(tool_calls) || isSet(function_call)) came.calls = true;
@@ -78,6 +86,7 @@ export class ChatAnswer extends EventAnswer {
     } else if (typeof delta === 'string') this.text('text', delta);
     else if (isSet(delta)) throw unreadable();
     if (isRecord(message)) {
+      if (!came.details) this.details.push(...listOf(message.reasoning_details).filter(isFields));
       if (!came.reasoning) this.takeReasoning(message);
       if (!came.text) this.takeContent(message);
       if (!came.calls) this.takeCalls(message);
@@ -85,11 +94,13 @@ export class ChatAnswer extends EventAnswer {
     if (!came.text) this.text('text', text);
   }
 
-  private takeContent({ content, refusal, images, audio }: Fields): void {
+  private takeContent({ content, refusal, images, audio, extra_content }: Fields): void {
     if (typeof content === 'string') this.text('text', content);
     else if (Array.isArray(content)) for (const part of content) this.takePart(part);
     else if (isSet(content)) this.takePart(content);
     this.text('refusal', refusal);
+    const opaque = opaqueInExtra(extra_content);
+    if (opaque !== undefined) this.opaque('text', opaque.form, opaque.data);
     if (Array.isArray(images) && images.length > 0) throw noMedia('an image');
     if (isSet(audio)) throw noMedia('a sound');
   }
@@ -119,6 +130,27 @@ export class ChatAnswer extends EventAnswer {
     return text !== '';
   }
 
+  /** A text comes in pieces, and its signature may follow it. Anything else is whole. */
+  private addDetails(pieces: unknown): void {
+    for (const piece of listOf(pieces).filter(isFields)) {
+      const { type, index } = piece;
+      const begun = this.details.findLast((one) => one.type === type && one.index === index);
+      if (begun === undefined || type === 'reasoning.encrypted') this.details.push({ ...piece });
+      else
+        for (const [name, value] of Object.entries(piece))
+          if (isSet(value)) begun[name] = PIECED.has(name) ? `${begun[name] ?? ''}${value}` : value;
+    }
+  }
+
+  /** Throws stream_oversized. */
+  private endDetails(): void {
+    if (this.details.length === 0) return;
+    const data = JSON.stringify(this.details);
+    const excess = new JsonMeter(jsonBudgets.foreign).take(Buffer.from(data));
+    if (excess !== null) throw tooMuch('the reasoning_details of an answer', excess);
+    this.opaque('reasoning', DETAILS, data);
+  }
+
   private takeCalls({ tool_calls, function_call }: Fields): void {
     if (isRecord(function_call)) this.takeCall({ index: 0, function: function_call });
     if (Array.isArray(tool_calls)) for (const piece of tool_calls) this.takeCall(piece);
@@ -136,6 +168,7 @@ export class ChatAnswer extends EventAnswer {
       id: nameOf(id),
       name: nameOf(name),
       text: argumentsOf(input),
+      opaque: opaqueInExtra(piece.extra_content),
     });
   }
 
@@ -157,6 +190,9 @@ function textOf(value: unknown, depth = 0): string {
 }
 
 const TEXT_DEPTH = 4;
+const isFields = (value: unknown): value is Fields => isRecord(value) && !Array.isArray(value);
+/** Fields of a detail whose pieces are one text. */
+const PIECED: ReadonlySet<string> = new Set(['text', 'summary']);
 
 function nameOf(value: unknown): string {
   if (typeof value === 'number') return String(value);

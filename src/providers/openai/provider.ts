@@ -1,3 +1,4 @@
+import { DETAILS, THOUGHT } from '../../../machines/messages.ts';
 import { asRecord } from '../../json.ts';
 import { type JsonBudget, jsonBudgets, type Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
@@ -21,7 +22,7 @@ import { type FilePlace, FileRefusals } from '../remote/result-files.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
-import { chatBody } from './body.ts';
+import { chatBody, isOfOpenai } from './body.ts';
 import { ChatAnswer } from './chat-answer.ts';
 import { passOn, unlessPath } from './pass.ts';
 import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
@@ -55,6 +56,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     );
   return {
     id: options.id,
+    returns: isOfOpenai(options.config) ? [] : [DETAILS, THOUGHT],
     stream: (attempt, signal) =>
       refusals.send(attempt.request, AFTER, (request) =>
         streamAnswer(

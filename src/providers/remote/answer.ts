@@ -1,8 +1,11 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { ITEM, type Opaque } from '../../../machines/messages.ts';
+import { asOpaque } from '../../contract/opaque-forms.ts';
 import type { SvcError } from '../../errors.ts';
+import { asRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
-import { refuseUnsupported } from './call-options.ts';
+import { type Returns, refuseUnsupported } from './call-options.ts';
 import { type Call, ToolCalls, unassigned } from './calls.ts';
 import { noMedia, unreadable } from './event-answer.ts';
 import { type RequestContext, toFailure, truncated } from './failure.ts';
@@ -13,6 +16,8 @@ import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 export interface AnswerContext extends RequestContext {
   run_id: string;
+  /** Where the package has what the provider must get back. */
+  returns?: Returns | null;
   secrets: Secrets;
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
 }
@@ -49,6 +54,8 @@ export async function* readAnswer(
 }
 
 type ToolCall = Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>;
+/** Of a text or of reasoning. Its end may have no text. */
+type Piece = { delta?: string } & Pick<ToolCall, 'providerMetadata'>;
 
 /** One answer, as far as it has come. */
 class Answer {
@@ -73,10 +80,12 @@ class Answer {
         refuseUnsupported(part.warnings);
         break;
       case 'text-delta':
-        this.pieces.add('text', part.delta);
-        break;
       case 'reasoning-delta':
-        this.pieces.add('reasoning', part.delta);
+        this.addPiece(part.type === 'text-delta' ? 'text' : 'reasoning', part);
+        break;
+      case 'text-end':
+      case 'reasoning-end':
+        this.addPiece(part.type === 'text-end' ? 'text' : 'reasoning', part);
         break;
       case 'tool-input-start':
         this.beginCall(part.id, part.toolName);
@@ -120,16 +129,34 @@ class Answer {
     return call;
   }
 
-  private beginCall(sdkId: string, name: string): Call {
-    const call = this.calls.begin(sdkId, name);
+  private addPiece(kind: 'text' | 'reasoning', { delta = '', providerMetadata }: Piece): void {
+    if (delta !== '') this.pieces.add(kind, delta);
+    const opaque = this.opaqueIn(providerMetadata);
+    if (opaque !== undefined) this.pieces.addOpaque(kind, opaque);
+  }
+
+  /** What the provider must get back, where its package has it. */
+  private opaqueIn(metadata: unknown): Opaque | undefined {
+    const { options = '', forms = [] } = this.context.returns ?? {};
+    const { itemId: id, ...own } = asRecord(asRecord(metadata)[options]);
+    const all = forms.map((form) => asOpaque(form, own[form]));
+    const opaque = all.find((each) => each !== undefined);
+    if (opaque?.form !== ITEM) return opaque;
+    return { form: ITEM, data: JSON.stringify({ id, encrypted_content: opaque.data }) };
+  }
+
+  private beginCall(sdkId: string, name: string, opaque?: Opaque): Call {
+    const call = this.calls.begin(sdkId, name, opaque);
     this.byId.set(sdkId, call);
     return call;
   }
 
   /** Some providers send a call in pieces and then whole, others its name and then all of it. */
-  private takeCall({ toolCallId, toolName, input }: ToolCall): void {
+  private takeCall({ toolCallId, toolName, input, providerMetadata }: ToolCall): void {
     const begun = this.whole.has(toolCallId) ? undefined : this.byId.get(toolCallId);
-    const call = begun ?? this.beginCall(toolCallId, toolName);
+    const opaque = this.opaqueIn(providerMetadata);
+    const call = begun ?? this.beginCall(toolCallId, toolName, opaque);
+    if (begun !== undefined && opaque !== undefined) this.calls.addOpaque(call, opaque);
     this.whole.add(toolCallId);
     if (call.isBlank) this.calls.add(call, input);
   }

@@ -12,7 +12,7 @@ import type {
   Tool,
   ToolChoice,
 } from '../../../machines/messages.ts';
-import { isMedia, opaqueOf, textOf } from '../../../machines/messages.ts';
+import { isMedia, opaqueIn, textOf } from '../../../machines/messages.ts';
 import { effectiveRows, optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { argumentsObject } from '../../json.ts';
@@ -23,19 +23,13 @@ export interface Returns {
   forms: readonly string[];
 }
 
-/** Who is asked. It gets what is its own. */
-export interface Author extends Returns {
-  provider: string;
-  model: string;
-}
-
 /**
  * Converts a run for the AI SDK. Only an explicit seed is sent: some servers refuse unknown
  * parameters. For the same reason every absent option stays absent.
  */
 export function callOptions(
   request: RunRequest,
-  author: Author | null = null,
+  returns: Returns | null = null,
 ): LanguageModelV4CallOptions {
   const { seed, seed_asked, tools, tool_choice, response_format } = request;
   const options: Partial<LanguageModelV4CallOptions> = Object.fromEntries(
@@ -45,7 +39,7 @@ export function callOptions(
   );
   return present({
     ...options,
-    prompt: prompt(request.messages, author),
+    prompt: prompt(request.messages, returns),
     seed: seed_asked ? seed : undefined,
     tools: tools?.map(toTool),
     toolChoice: tool_choice === undefined ? undefined : toChoice(tool_choice),
@@ -61,23 +55,23 @@ export function callOptions(
 }
 
 /** Each message in its place. The SDK takes the text of a system message as one text. */
-function prompt(messages: readonly Message[], author: Author | null): LanguageModelV4Message[] {
+function prompt(messages: readonly Message[], returns: Returns | null): LanguageModelV4Message[] {
   const calls = messages.flatMap(({ content }) =>
     content.flatMap((part) => (part.type === 'tool_call' ? [[part.id, part.name] as const] : [])),
   );
   const names = new Map(calls);
-  return messages.map((message) => toMessage(message, names, author));
+  return messages.map((message) => toMessage(message, names, returns));
 }
 
 function toMessage(
   { role, content }: Message,
   names: ReadonlyMap<string, string>,
-  author: Author | null,
+  returns: Returns | null,
 ): LanguageModelV4Message {
   if (role === 'system') return { role, content: content.map(textOf).join('') };
   if (role === 'user') return { role, content: content.flatMap(toUserPart) };
   if (role === 'assistant')
-    return { role, content: content.flatMap((part) => toAssistantPart(part, author)) };
+    return { role, content: content.flatMap((part) => toAssistantPart(part, returns)) };
   return { role, content: content.flatMap((part) => toResult(part, names)) };
 }
 
@@ -96,26 +90,23 @@ function toFile({ media_type: mediaType, data }: MediaPart) {
 }
 
 /** A refusal is sent as text: most servers know no other form. */
-function toAssistantPart(part: MessagePart, author: Author | null): Content<'assistant'> {
-  const returned = returnedWith(part, author);
+function toAssistantPart(part: MessagePart, returns: Returns | null): Content<'assistant'> {
+  const returned = returnedWith(part, returns);
   if (part.type === 'tool_call') {
     const { id: toolCallId, name: toolName } = part;
     const input = argumentsObject(part.arguments);
     return [{ type: 'tool-call', toolCallId, toolName, input, ...returned }];
   }
   const text = textOf(part);
-  // Only its author can read it.
-  if (text === '' && returned === null && opaqueOf(part) !== '') return [];
+  if (text === '' && returned === null && opaqueIn(part) !== undefined) return [];
   return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text, ...returned }];
 }
 
-/** What the author must get back with a part. Null: nothing of this part is its own. */
-function returnedWith(part: MessagePart, author: Author | null) {
-  const opaque = 'opaque' in part ? part.opaque : undefined;
-  if (opaque === undefined || author === null || !author.forms.includes(opaque.form)) return null;
-  const { provider = author.provider, model = author.model } = opaque;
-  if (provider !== author.provider || model !== author.model) return null;
-  return { providerOptions: { [author.options]: { [opaque.form]: opaque.data } } };
+/** What the provider must get back with a part. Null: nothing in a form that its API has. */
+function returnedWith(part: MessagePart, returns: Returns | null) {
+  const opaque = opaqueIn(part);
+  if (opaque === undefined || returns?.forms.includes(opaque.form) !== true) return null;
+  return { providerOptions: { [returns.options]: { [opaque.form]: opaque.data } } };
 }
 
 function toResult(part: MessagePart, names: ReadonlyMap<string, string>): Content<'tool'> {

@@ -1,4 +1,4 @@
-import type { CallName } from '../../../machines/messages.ts';
+import type { CallName, Opaque } from '../../../machines/messages.ts';
 import { JsonMeter } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import { garbled, tooMuch } from './failure.ts';
@@ -34,16 +34,21 @@ export class ToolCalls {
     return this.calls.length;
   }
 
-  /** `id`: as the server sends it, or empty. */
-  begin(id: string, name: string): Call {
+  /** `id`: as the server sends it, or empty. `opaque`: what the server must get back with it. */
+  begin(id: string, name: string, opaque?: Opaque): Call {
     const call = {
       ...this.named(this.pieces.plain(id), this.pieces.plain(name)),
       isBlank: true,
       json: new JsonMeter(jsonBudgets.foreign),
     };
     this.calls.push(call);
-    this.pieces.begin({ id: call.id, name: call.name });
+    this.pieces.begin({ id: call.id, name: call.name }, opaque);
     return call;
+  }
+
+  /** Adds what the server must get back with the call. Throws stream_oversized. */
+  addOpaque({ id, name }: Call, opaque: Opaque): void {
+    this.pieces.addOpaque('tool_call', opaque, { id, name });
   }
 
   /** Adds a piece of the arguments. Throws stream_oversized. */

@@ -1,5 +1,6 @@
-import type { RunRequest } from '../../../machines/messages.ts';
+import type { Opaque, RunRequest } from '../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../machines/run/context.ts';
+import { asOpaque } from '../../contract/opaque-forms.ts';
 import { SvcError } from '../../errors.ts';
 import { isRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
@@ -18,8 +19,6 @@ export interface EventAnswerContext extends RequestContext {
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
   /** A tool that the adapter added: its arguments are the text of the answer. */
   json_tool?: string | null;
-  /** The provider that must get back what is opaque. */
-  provider?: string;
 }
 
 /**
@@ -131,26 +130,18 @@ export abstract class EventAnswer {
     }
   }
 
-  /** Ends a part with what only its author can read. A part of a call goes with its call. */
-  protected opaque(
-    kind: 'text' | 'reasoning' | 'tool_call',
-    form: string,
-    data: unknown,
-    call: Call | null = null,
-  ): void {
-    const { provider, model, json_tool } = this.context;
-    if (typeof data !== 'string' || data === '' || provider === undefined) return;
-    if (kind === 'tool_call' && call === null) return;
-    if (kind === 'text' && json_tool != null) return;
-    const name = call === null ? undefined : { id: call.id, name: call.name };
-    this.pieces.addOpaque(kind, { form, data, provider, model: model ?? '' }, name);
+  /** Ends a part with what only its author can read. */
+  protected opaque(kind: 'text' | 'reasoning', form: string, data: unknown): void {
+    const opaque = asOpaque(form, data);
+    if (opaque === undefined || (kind === 'text' && this.context.json_tool != null)) return;
+    this.pieces.addOpaque(kind, opaque);
   }
 
-  /** Null: its arguments are the text of the answer. */
-  protected beginCall(id: unknown, name: unknown): Call | null {
+  /** Null: its arguments are the text of the answer. `opaque`: what only its author can read. */
+  protected beginCall(id: unknown, name: unknown, opaque?: Opaque): Call | null {
     if (typeof name !== 'string' || name === '') throw unreadable();
     if (name !== this.context.json_tool)
-      return this.calls.begin(typeof id === 'string' ? id : '', name);
+      return this.calls.begin(typeof id === 'string' ? id : '', name, opaque);
     this.isJsonCalled = true;
     return null;
   }

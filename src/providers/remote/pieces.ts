@@ -60,17 +60,18 @@ export class Pieces {
     this.push(kind, this.key === null ? text : this.withoutKey(text, kind, call), call);
   }
 
-  begin(call: CallName): void {
+  begin(call: CallName, opaque?: Opaque): void {
     this.endFilters();
     this.count(call.name);
     this.addPart('tool_call');
-    this.outputs.push({ type: 'output', kind: 'tool_call', text: '', token_ids: [], call });
+    const own = opaque !== undefined && this.mayKeep(opaque) ? { opaque } : {};
+    const output = { type: 'output', kind: 'tool_call', text: '', call, ...own } as const;
+    this.outputs.push({ ...output, token_ids: [] });
   }
 
-  /** Ends a part with what the provider must get back. The key of the provider is never in it. */
+  /** Ends a part with what the provider must get back. */
   addOpaque(kind: Kind, opaque: Opaque, call?: CallName): void {
-    this.count(opaque.data, Buffer.byteLength(opaque.form));
-    if (this.key !== null && opaque.data.includes(this.key)) return;
+    if (!this.mayKeep(opaque)) return;
     if (kind !== 'tool_call') {
       this.end();
       if (opaque.form === REDACTED || kind !== this.lastKind) this.addPart(kind);
@@ -84,6 +85,12 @@ export class Pieces {
       ...(call === undefined ? {} : { call }),
       opaque,
     });
+  }
+
+  /** The key of the provider is never in it. Throws stream_oversized. */
+  private mayKeep({ form, data }: Opaque): boolean {
+    this.count(data, Buffer.byteLength(form));
+    return KeyFilter.of(this.key) === null || !data.includes(this.key ?? '');
   }
 
   addLogprobs(logprobs: readonly TokenLogprob[]): void {

@@ -8,6 +8,7 @@ const CHANGES: readonly { field: string; to: string | null }[] = [
   { field: 'max_tokens', to: 'max_completion_tokens' },
   { field: 'max_completion_tokens', to: 'max_tokens' },
   { field: 'stream_options', to: null },
+  { field: 'include', to: null },
 ];
 type Change = (typeof CHANGES)[number];
 

@@ -1,4 +1,5 @@
-import { type Message, type MessagePart, shortMessages } from '../../../machines/messages.ts';
+import type { Message, MessagePart } from '../../../machines/messages.ts';
+import { opaqueIn, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
@@ -51,8 +52,8 @@ interface Ended {
  *    refused.
  * 3. A turn follows the newest run with an answer, or the one that the request names. A turn
  *    without an answer is left out, with its prompt.
- * 4. The reasoning of earlier answers is left out. Nothing else is: a conversation that is too long
- *    is refused.
+ * 4. The reasoning of earlier answers is left out, except what the provider of the last one must
+ *    get back. Nothing else is left out: a conversation that is too long is refused.
  * 5. A system text replaces the earlier one.
  * 6. Without a provider or a model in the request, the one of the turn before answers. A cloud
  *    provider that is not the default does so only if the request asks for the cloud.
@@ -220,12 +221,29 @@ function withAnswer(
   const parts: readonly MessagePart[] = output_parts ?? [{ type: 'text', text: output }];
   const answersCalls = next.some(({ role }) => role === 'tool');
   const content = parts.filter(
-    ({ type }) => type !== 'reasoning' && (answersCalls || type !== 'tool_call'),
+    (part) => (answersCalls || part.type !== 'tool_call') && !isPlainThought(part),
   );
   // A request without tools has no place for calls.
   const turns = keepsCalls ? (record.turns ?? []).map(withoutFiles) : [];
-  const earlier = [...request, ...turns];
+  const earlier = [...withoutThoughts(request), ...turns];
   return content.length === 0 ? earlier : [...earlier, { role: 'assistant', content }];
+}
+
+/** Thoughts that no provider must get back. */
+function isPlainThought(part: MessagePart): boolean {
+  return part.type === 'reasoning' && part.opaque === undefined;
+}
+
+/** Of thoughts that are for one provider alone, it needs those since the last words of the user. */
+function withoutThoughts(messages: readonly Message[]): readonly Message[] {
+  const last = messages.findLastIndex(({ role }) => role === 'user');
+  return messages.flatMap((message, index) => {
+    if (index > last || !message.content.some(opaqueIn)) return [message];
+    const content = message.content.filter(
+      (part) => part.type !== 'reasoning' || isPlainThought(part),
+    );
+    return content.length === 0 ? [] : [{ ...message, content }];
+  });
 }
 
 /** A turn of an earlier run. Its record does not have the files of results. */

@@ -1,4 +1,7 @@
+import { shownTarget, type Target } from '../../../machines/failover.ts';
+import { countOpaque } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
+import { messagesIn } from '../../../machines/run/turns.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
 import { toRecord } from '../../contract/event-record.ts';
@@ -43,6 +46,14 @@ function wordOr(value: unknown, otherwise: string): string {
   return typeof value === 'string' ? value : otherwise;
 }
 
+function leftOutText(count: number, target: Pick<Target, 'provider' | 'model'>): string {
+  const parts = count === 1 ? '1 part' : `${count} parts`;
+  return (
+    `${shownTarget(target)} does not get ${parts} of the conversation, such as a signature, ` +
+    'that only another provider or model can read'
+  );
+}
+
 /** A run's events, folded in order. Of consecutive outputs it keeps the first and the last. */
 export class Chain {
   readonly events: RunWhyRecord['events'] = [];
@@ -54,6 +65,8 @@ export class Chain {
   private readonly lines: { at: number; text: string }[] = [];
   private provider = '?';
   private row: Row = NO_ROW;
+  /** Parts that the present target does not get. */
+  private leftOut = 0;
 
   add(event: StoredEvent): void {
     if (this.events.length === 0 && event.version !== 1) this.complete = false;
@@ -68,6 +81,7 @@ export class Chain {
       if (event.version === 1) this.provider = this.snapshot?.context.request.provider ?? '?';
       this.events.push(entry);
       this.lines.push({ at: event.at, text: sentence(event.type, event.data, this.provider) });
+      this.addLeftOut(event.at);
       // A failed attempt is of the target before it.
       this.provider = this.snapshot?.context.request.provider ?? '?';
     }
@@ -91,6 +105,16 @@ export class Chain {
     return this.snapshot === undefined
       ? (init(runMachine, event).snapshot as RunSnapshot)
       : step(runMachine, this.snapshot, event).snapshot;
+  }
+
+  /** Says when a target does not get what only another one can read. */
+  private addLeftOut(at: number): void {
+    if (this.snapshot === undefined) return;
+    const { request, turns, calls } = this.snapshot.context;
+    const said = [...request.messages, ...messagesIn(turns, calls)];
+    const { left_out } = countOpaque(said, request);
+    if (left_out > this.leftOut) this.lines.push({ at, text: leftOutText(left_out, request) });
+    this.leftOut = left_out;
   }
 
   private addOutput(event: StoredEvent, entry: RunWhyRecord['events'][number]): void {

@@ -16,7 +16,7 @@ import type { Conversations } from '../conversations/conversations.ts';
 import { identityOf, type MadeConversations } from '../conversations/made-conversations.ts';
 import { withPreset } from '../models/alias.ts';
 import type { Principal } from '../principal/principal.ts';
-import { LOCAL } from '../providers/providers.ts';
+import { LOCAL, type Providers } from '../providers/providers.ts';
 import { withServedTools } from '../tools/served-tools.ts';
 import { pricedAt } from '../usage/price.ts';
 import { newRunId } from './ids.ts';
@@ -159,7 +159,11 @@ type RunFacts = RequestSource &
 
 /** The first event of a run, with the limits of this moment. */
 function acceptedRun(
-  { kernel, config }: { kernel: Pick<Kernel, 'clock'>; config: Config },
+  {
+    kernel,
+    config,
+    providers,
+  }: { kernel: Pick<Kernel, 'clock'>; config: Config; providers: Pick<Providers, 'portFor'> },
   run_id: string,
   input: RunInput,
   [first, ...rest]: readonly [Route, ...Route[]],
@@ -176,7 +180,7 @@ function acceptedRun(
   return {
     type: 'run.accepted',
     run_id,
-    request: requestOf(input, first),
+    request: requestOf(input, first, providers.portFor(first)?.returns),
     ...pricedAt(first, config.prices),
     ...(rest.length === 0
       ? {}

@@ -235,7 +235,9 @@ export class RunExecutor {
         if (!began) this.recordOutcome(mine, request, 'began');
         began = true;
         this.options.outputs.add(run_id, part.text + (part.opaque?.data ?? ''));
-        const full = recorder.add(withServer(part, servers, unknown));
+        const full = recorder.add(
+          withAuthor(withServer(part, servers, unknown), request, port.returns),
+        );
         if (full !== null) await full;
         if (mine.signal.aborted) break;
       }
@@ -335,6 +337,16 @@ function withServer(
   return part.call === undefined || server === undefined
     ? part
     : { ...part, call: { ...part.call, server } };
+}
+
+/** What is opaque is for this provider and model alone. One that takes no such thing gets none. */
+function withAuthor(
+  { opaque, ...part }: Output,
+  { provider, model }: RunRequest,
+  forms: readonly string[] = [],
+): Output {
+  if (opaque === undefined || !forms.includes(opaque.form)) return part;
+  return { ...part, opaque: { ...opaque, provider, model } };
 }
 
 /** Codes of an attempt that a deadline ended because its provider was silent. */

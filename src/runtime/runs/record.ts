@@ -2,6 +2,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure } from '../../../machines/events.ts';
 import { targetName } from '../../../machines/failover.ts';
 import {
+  countOpaque,
   isMedia,
   isShort,
   type Message,
@@ -54,6 +55,7 @@ export function runRecord(
     queue_position,
     attempts: context.attempt,
     ...movesOf(context),
+    ...opaqueOf(context),
     created_at: isoTime(context.created_at),
     started_at: timeOrNull(context.started_at),
     first_output_at: timeOrNull(context.first_output_at),
@@ -101,6 +103,18 @@ function turnsOf({ turns, calls, ...of }: RunSnapshot['context']): Partial<RunRe
       result: rest.result?.text ?? null,
       is_error: rest.result?.is_error ?? false,
     })),
+  };
+}
+
+/** What only one provider and model can read, in all messages. */
+function opaqueOf({ request, turns, calls, parts }: RunSnapshot['context']): Partial<RunRecord> {
+  const answer: Message = { role: 'assistant', content: parts };
+  const said = [...request.messages, ...messagesIn(turns, calls), answer];
+  const { kept, left_out } = countOpaque(said, request);
+  if (kept + left_out === 0) return NOTHING;
+  return {
+    ...(kept === 0 ? {} : { opaque_parts: kept }),
+    ...(left_out === 0 ? {} : { opaque_left_out: left_out }),
   };
 }
 

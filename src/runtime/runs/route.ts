@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { sameTarget, type Target } from '../../../machines/failover.ts';
-import { type RunRequest, shortMessages } from '../../../machines/messages.ts';
+import { ownedBy, type RunRequest, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { RunInput } from '../../contract/contract.ts';
@@ -275,11 +275,18 @@ function cloudProvider(
   );
 }
 
-/** What the provider of the route is asked. */
-export function requestOf(input: RunInput, route: Route): RunRequest {
+/**
+ * What the provider of the route is asked. `returns`: the forms of what a client sends back for it.
+ */
+export function requestOf(
+  input: RunInput,
+  route: Route,
+  returns: readonly string[] = [],
+): RunRequest {
+  const messages = input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null);
   return {
     ...route,
-    messages: input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null),
+    messages: ownedBy(messages, route, returns),
     ...optionsIn(input),
     max_tokens: input.max_tokens ?? null,
     temperature: input.temperature ?? null,

@@ -170,7 +170,8 @@ export class Runs {
   private async askedBy(...[choice, signal, narrowings = []]: Counted): Promise<RunRequest> {
     await checkSchemas(choice);
     const input = await this.acceptance.whole(choice, narrowings, signal);
-    const request = requestOf(input, this.acceptance.targets(input)[0]);
+    const [first] = this.acceptance.targets(input);
+    const request = requestOf(input, first, this.options.providers.portFor(first)?.returns);
     return requestNow({ request, turns: [], calls: [] });
   }
 

@@ -7,6 +7,7 @@ import { argumentsObject } from '../../json.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
+import { sealed, unsealed } from '../dialect/seal.ts';
 import { toolOfCall } from '../dialect/served-calls.ts';
 
 /** An answer in the form of Anthropic's API. */
@@ -35,7 +36,9 @@ export function messageOf(
   { model, thoughts }: { model: string; thoughts: boolean },
   answer: Answer,
 ): object {
-  const shown = answer.said.filter((one) => isCall(one) || thoughts || one.type !== 'reasoning');
+  const shown = answer.said.filter(
+    (one) => isCall(one) || ((thoughts || one.type !== 'reasoning') && !isSilent(one)),
+  );
   const begun = new Set<number>();
   return {
     ...emptyMessage(run, model),
@@ -87,6 +90,11 @@ export function usageOf(usage: Usage): object {
   };
 }
 
+/** This API has no place for what is opaque in a text. */
+function isSilent(part: OutputPart): boolean {
+  return part.type === 'text' && part.text === '' && part.opaque !== undefined;
+}
+
 function isCall(one: OutputPart | ToolCall): one is ToolCall {
   return !('type' in one);
 }
@@ -128,14 +136,25 @@ function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
   }
 }
 
+type Thought = Pick<ReasoningPart, 'text' | 'opaque'>;
+
 /** A block of thoughts, or one that only its author can read. */
-export function thoughtBlock(
-  { text, opaque }: Pick<ReasoningPart, 'text' | 'opaque'>,
-  run: Pick<RunRecord, 'id'>,
-): object {
-  return opaque?.form === REDACTED
-    ? { type: 'redacted_thinking', data: opaque.data }
-    : { type: 'thinking', thinking: text, signature: signatureOf(run, opaque) };
+function thoughtBlock(thought: Thought, run: Pick<RunRecord, 'id'>): object {
+  const { text, opaque } = thought;
+  return (
+    redactedBlock(thought) ?? {
+      type: 'thinking',
+      thinking: text,
+      signature: signatureOf(run, opaque),
+    }
+  );
+}
+
+/** The block of thoughts without text. Null: they have one, or a signature instead. */
+export function redactedBlock({ text, opaque }: Thought): object | null {
+  if (opaque === undefined || opaque.form === SIGNATURE || text !== '') return null;
+  const { form, data } = opaque;
+  return { type: 'redacted_thinking', data: form === REDACTED ? data : sealed(opaque) };
 }
 
 /**
@@ -143,11 +162,17 @@ export function thoughtBlock(
  * thoughts without a signature.
  */
 export function signatureOf({ id }: Pick<RunRecord, 'id'>, opaque?: Opaque): string {
-  return opaque?.form === 'signature' ? opaque.data : id;
+  if (opaque === undefined) return id;
+  return opaque.form === SIGNATURE ? opaque.data : sealed(opaque);
 }
 
+const SIGNATURE = 'signature';
+
 /** What a client sends back for the author of its thoughts. A run is no author. */
-export function signedBy(signature: string | null | undefined): { opaque?: Opaque } {
-  const isOwn = signature == null || signature === '' || signature.startsWith('run_');
-  return isOwn ? {} : { opaque: { form: 'signature', data: signature } };
+export function signedBy(
+  written: string | null | undefined,
+  form: typeof SIGNATURE | typeof REDACTED = SIGNATURE,
+): { opaque?: Opaque } {
+  if (written == null || written === '' || written.startsWith('run_')) return {};
+  return { opaque: unsealed(written, 'messages') ?? { form, data: written } };
 }

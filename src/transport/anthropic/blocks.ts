@@ -271,7 +271,7 @@ function partsOf(block: Block, texts: FileTexts): MessagePart[] {
       return [{ type: 'reasoning', text: block.thinking, ...signed }];
     }
     case 'redacted_thinking':
-      return [{ type: 'reasoning', text: '', opaque: { form: REDACTED, data: block.data } }];
+      return [{ type: 'reasoning', text: '', ...signedBy(block.data, REDACTED) }];
     case 'mcp_tool_use':
     case 'tool_use': {
       const { id, input } = block;

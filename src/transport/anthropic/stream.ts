@@ -1,11 +1,10 @@
-import { REDACTED } from '../../../machines/messages.ts';
 import type { ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { argumentsObject, JsonMeter, parseForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
-import { callBlocks, emptyMessage, ending, signatureOf, thoughtBlock, usageOf } from './answer.ts';
+import { callBlocks, emptyMessage, ending, redactedBlock, signatureOf, usageOf } from './answer.ts';
 
 /**
  * The events of a streamed message, in order: the message, its blocks one after the other, the
@@ -43,6 +42,7 @@ export class MessageEvents {
     this.refused ||= kind === 'refusal';
     if (kind === 'reasoning' && !this.thoughts) return '';
     let block = this.waiting.find(({ part }) => part === piece.part);
+    if (block === undefined && kind === 'text' && piece.text === '' && piece.opaque) return '';
     if (block === undefined) {
       block = { part: piece.part, kind, call: piece.call, unsent: '', ...unread() };
       this.waiting.push(block);
@@ -97,18 +97,19 @@ export class MessageEvents {
     }
   }
 
-  private open({ kind, call, opaque }: Block): string {
+  private open(block: Block): string {
+    const { kind, call, opaque, unsent: text } = block;
     this.isOpen = true;
     this.index += 1;
+    const redacted = kind === 'reasoning' && opaque ? redactedBlock({ text, opaque }) : null;
+    block.isRedacted = redacted !== null;
     return event('content_block_start', {
       index: this.index,
       content_block:
         kind === 'tool_call'
           ? { type: 'tool_use', ...call, input: {}, caller: { type: 'direct' } }
           : kind === 'reasoning'
-            ? opaque?.form === REDACTED
-              ? thoughtBlock({ text: '', opaque }, this.run)
-              : { type: 'thinking', thinking: '', signature: '' }
+            ? (redacted ?? { type: 'thinking', thinking: '', signature: '' })
             : { type: 'text', text: '' },
     });
   }
@@ -136,7 +137,7 @@ export class MessageEvents {
     }
     const rest = this.delta(block);
     const signed =
-      block.kind === 'reasoning' && block.opaque?.form !== REDACTED
+      block.kind === 'reasoning' && !block.isRedacted
         ? this.change({ type: 'signature_delta', signature: signatureOf(this.run, block.opaque) })
         : '';
     return rest + signed + event('content_block_stop', { index: this.index });
@@ -152,6 +153,7 @@ interface Block {
   kind: string;
   call: PlacedPiece['call'];
   opaque?: PlacedPiece['opaque'];
+  isRedacted?: boolean;
   unsent: string;
   /** All arguments of a call so far. */
   whole: string;

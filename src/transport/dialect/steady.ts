@@ -1,5 +1,5 @@
 import type { OutputPart } from '../../../machines/messages.ts';
-import { partOf, textOf } from '../../../machines/messages.ts';
+import { opaqueIn, partOf, textOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { type AnswerEnd, grow, type OutputPiece, type Piece } from './pieces.ts';
 
@@ -65,6 +65,7 @@ export class Steady {
     const { logprobs: _, ...rest } = piece;
     const fresh = before > 0 ? { ...rest, text: piece.text.slice(before) } : piece;
     if (before > 0 && fresh.text === '') return null;
+    if (piece.opaque !== undefined && sent.isEnded(place.part)) return null;
     if (sent.place(fresh).part !== place.part) throw differs();
     return this.fresh(fresh);
   }
@@ -89,6 +90,12 @@ class Parts {
   place(piece: OutputPiece): Place {
     const part = partOf(this.all, piece);
     return { part, offset: this.lengthOf(part) };
+  }
+
+  /** Whether the part has what its author must get back. */
+  isEnded(part: number): boolean {
+    const there = this.all[part];
+    return there !== undefined && opaqueIn(there) !== undefined;
   }
 
   lengthOf(part: number): number {

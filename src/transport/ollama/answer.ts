@@ -68,7 +68,6 @@ export class Lines {
 
   /** Empty text: the piece is not shown yet, or not at all. */
   piece({ kind, text, call, part: place, logprobs, opaque }: PlacedPiece): string {
-    if (text === '' && opaque !== undefined) return '';
     if (kind === 'tool_call') {
       const before = this.calls.get(place)?.arguments ?? '';
       this.calls.set(place, {
@@ -78,7 +77,8 @@ export class Lines {
       });
       return '';
     }
-    if (kind === 'reasoning' && !this.shape.thoughts) return '';
+    const isHidden = kind === 'reasoning' && !this.shape.thoughts;
+    if (isHidden || (text === '' && opaque !== undefined)) return '';
     return this.line(kind === 'reasoning' ? { thinking: text } : { text, logprobs });
   }
 

@@ -1,6 +1,13 @@
 import * as v from 'valibot';
-import type { MediaPart, Message, MessagePart } from '../../../machines/messages.ts';
+import {
+  DETAILS,
+  type MediaPart,
+  type Message,
+  type MessagePart,
+  type Opaque,
+} from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
+import { asOpaque, opaqueInExtra } from '../../contract/opaque-forms.ts';
 import { audioFormats } from '../../contract/options.ts';
 import { anything, object, oneOf, text } from '../../contract/vocabulary.ts';
 
@@ -60,6 +67,9 @@ const answered = v.union(
   'must be a text, or a list of parts.',
 );
 
+/** What Gemini must get back. */
+const extra = { extra_content: v.nullish(anything) };
+
 const toolCall = object({
   id: text,
   type: v.literal('function', 'must be function: svc has no other tools.'),
@@ -71,6 +81,7 @@ const toolCall = object({
   }),
   /** From a streamed answer. */
   index: v.optional(v.number()),
+  ...extra,
 });
 
 /** Models of svc do not see names of participants. */
@@ -84,7 +95,10 @@ const assistantMessage = object({
   reasoning_content: v.nullish(text),
   /** What OpenRouter and vLLM call it. */
   reasoning: v.nullish(text),
+  /** What OpenRouter must get back. */
+  reasoning_details: v.nullish(v.array(anything)),
   tool_calls: v.nullish(v.array(toolCall, 'must be a list of tool calls.')),
+  ...extra,
   ...participant,
   /** What a client sends back of an answer, and what no answer of svc has. */
   annotations: v.nullish(v.array(anything)),
@@ -149,20 +163,32 @@ function userParts(
 }
 
 function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): MessagePart[] {
-  const { content, refusal, tool_calls } = message;
-  const thought = message.reasoning_content || message.reasoning;
+  const { content, refusal, tool_calls, reasoning_details, extra_content } = message;
+  const thought = message.reasoning_content || message.reasoning || '';
   const texts = content == null ? [] : typeof content === 'string' ? textParts(content) : content;
   const parts: MessagePart[] = [];
-  if (thought) parts.push({ type: 'reasoning', text: thought });
+  const details = reasoning_details?.length ? JSON.stringify(reasoning_details) : '';
+  if (thought !== '' || details !== '')
+    parts.push({ type: 'reasoning', text: thought, ...having(asOpaque(DETAILS, details)) });
   for (const part of texts) {
     if (part.type === 'refusal') parts.push({ type: 'refusal', text: part.refusal });
     else if (part.text !== '') parts.push(part);
   }
   if (refusal) parts.push({ type: 'refusal', text: refusal });
-  for (const { id, function: called } of tool_calls ?? [])
-    parts.push({ type: 'tool_call', id, name: called.name, arguments: called.arguments });
+  const opaque = opaqueInExtra(extra_content);
+  if (opaque !== undefined) parts.push({ type: 'text', text: '', opaque });
+  for (const { id, function: called, ...call } of tool_calls ?? [])
+    parts.push({
+      type: 'tool_call',
+      id,
+      name: called.name,
+      arguments: called.arguments,
+      ...having(opaqueInExtra(call.extra_content)),
+    });
   return parts;
 }
+
+const having = (opaque: Opaque | undefined) => (opaque === undefined ? {} : { opaque });
 
 /**
  * Throws invalid_request for an address: the daemon loads nothing from the network for a client.

@@ -1,4 +1,5 @@
 import type { RunRecord } from '../../contract/contract.ts';
+import { withExtra, withOpaque } from '../../contract/opaque-forms.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
@@ -59,6 +60,7 @@ function choiceOf(chat: ChatInput, answer: Answer, index: number): object {
       refusal: refusal === '' ? null : refusal,
       ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
       ...(calls.length === 0 ? {} : { tool_calls: calls.map(callOf) }),
+      ...withOpaque(answer.parts),
     },
     logprobs:
       chat.logprobs === true ? { content: answer.logprobs.map(logprobOf), refusal: null } : null,
@@ -66,8 +68,8 @@ function choiceOf(chat: ChatInput, answer: Answer, index: number): object {
   };
 }
 
-function callOf({ id, name, arguments: written }: Answer['calls'][number]): object {
-  return { id, type: 'function', function: { name, arguments: written } };
+function callOf({ id, name, arguments: written, opaque }: Answer['calls'][number]): object {
+  return { id, type: 'function', function: { name, arguments: written }, ...withExtra(opaque) };
 }
 
 /** The chunks of one streamed answer. It owns the order of the tool calls. */
@@ -112,31 +114,35 @@ class Chunks implements ChoiceForm {
 
   next(piece: PlacedPiece): string {
     const { logprobs } = piece;
-    if (piece.text === '' && piece.opaque !== undefined) return '';
+    const delta = this.deltaOf(piece);
+    if (Object.keys(delta).length === 0) return '';
     const isWanted = this.chat.logprobs === true && logprobs !== undefined;
     const opening = this.opening(piece.kind === undefined);
     const shown = isWanted ? { content: logprobs.map(logprobOf), refusal: null } : null;
-    return opening + this.chunk(this.deltaOf(piece), null, shown);
+    return opening + this.chunk(delta, null, shown);
   }
 
   end({ finish_reason }: AnswerEnd): string {
     return this.opening(true) + this.chunk({}, finishOf(finish_reason, this.calls.size));
   }
 
-  private deltaOf({ kind, text, call, part }: PlacedPiece): object {
-    if (kind === 'reasoning') return { reasoning_content: text };
-    if (kind === 'refusal') return { refusal: text };
-    if (kind === undefined) return { content: text };
+  /** Empty: this API shows nothing of the piece. */
+  private deltaOf({ kind, text, call, part, opaque }: PlacedPiece): object {
+    const own = opaque === undefined ? {} : { opaque };
+    if (kind !== 'tool_call') {
+      const name = kind === 'reasoning' ? 'reasoning_content' : (kind ?? 'content');
+      const said = text === '' && opaque !== undefined ? {} : { [name]: text };
+      return { ...said, ...withOpaque([{ type: kind ?? 'text', text, ...own }]) };
+    }
     const known = this.calls.get(part);
-    if (known !== undefined)
-      return { tool_calls: [{ index: known, function: { arguments: text } }] };
+    if (known !== undefined) {
+      const more = { index: known, function: { arguments: text }, ...withExtra(opaque) };
+      return { tool_calls: [more] };
+    }
     const index = this.calls.size;
     this.calls.set(part, index);
-    const begun = {
-      id: call?.id,
-      type: 'function',
-      function: { name: call?.name, arguments: text },
-    };
-    return { tool_calls: [{ index, ...begun }] };
+    const called = { name: call?.name, arguments: text };
+    const begun = { index, id: call?.id, type: 'function', function: called };
+    return { tool_calls: [{ ...begun, ...withExtra(opaque) }] };
   }
 }

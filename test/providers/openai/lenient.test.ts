@@ -217,6 +217,7 @@ const forms: [form: string, bytes: string, all: string, end?: string][] = [
     data(delta({ reasoning_content: '', reasoning: 'Hm.' }), ...HELLO, STOP),
     'reasoning: Hm., text: Hello',
   ],
+  // What is opaque follows at the end.
   [
     'reasoning under two names',
     data(
@@ -224,7 +225,7 @@ const forms: [form: string, bytes: string, all: string, end?: string][] = [
       ...HELLO,
       STOP,
     ),
-    'reasoning: Hm., text: Hello',
+    'reasoning: Hm., text: Hello, reasoning: ',
   ],
   [
     'reasoning_details',
@@ -238,7 +239,7 @@ const forms: [form: string, bytes: string, all: string, end?: string][] = [
       ...HELLO,
       STOP,
     ),
-    'reasoning: Hm., text: Hello',
+    'reasoning: Hm., text: Hello, reasoning: ',
   ],
   [
     'reasoning_text',

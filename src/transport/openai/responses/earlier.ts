@@ -48,7 +48,7 @@ export async function conversationOf(
   // A turn that also calls functions of the client ends the run. svc carries out none of its calls.
   const isServed = (called: string) => tools.some((tool) => tool.name === called && tool.server);
   const content = answer.filter((part) =>
-    part.type === 'tool_call' ? !isServed(part.name) : part.text !== '',
+    part.type === 'tool_call' ? !isServed(part.name) : part.text !== '' || part.opaque,
   );
   const messages = all.slice(fields.instructions === true ? 1 : 0);
   const { names = {}, brought = [], strict = {} } = fields;

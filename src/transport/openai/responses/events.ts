@@ -14,6 +14,8 @@ import {
   emptied,
   type Item,
   type ItemStatus,
+  isHidden,
+  isThought,
   itemId,
   itemOf,
   logprobOf,
@@ -236,7 +238,7 @@ export class ResponseEvents {
     this.places.set(call.call, output_index);
     const place = { item_id: item.id, output_index };
     const begun = { ...item, arguments: '', output: null, error: null, status: 'in_progress' };
-    const written = call.arguments;
+    const { arguments: written } = call;
     const events =
       known !== undefined
         ? []
@@ -276,17 +278,18 @@ export class ResponseEvents {
 
   private piece(piece: RunOutput): ResponseEvent[] {
     const before = this.allParts();
-    // A piece without text that continues nothing has only tokens. One that is opaque is not shown.
-    if (piece.text === '' && !piece.call && (piece.opaque || before.length === 0)) return [];
+    // A piece without text that continues nothing has only tokens.
+    if (piece.text === '' && !(piece.call ?? piece.opaque) && before.length === 0) return [];
     const index = partOf(before, piece);
     this.parts = partsAfter(this.parts, this.text, piece);
     if (piece.kind === undefined) this.text += piece.text;
     if (this.source.fields.compaction === true || piece.call?.server !== undefined) return [];
     const part = this.allParts()[index];
-    const known = this.shown.get(index);
-    const events = known === undefined ? [...this.close('completed'), ...this.begin(index)] : [];
-    const shown = known ?? this.shown.get(index);
-    if (shown === undefined || part === undefined) return events;
+    if (part === undefined || isHidden(part)) return [];
+    const isNew = !this.shown.has(index);
+    const events = isNew ? [...this.close('completed'), ...this.begin(index, part)] : [];
+    const shown = this.shown.get(index);
+    if (shown === undefined) return events;
     shown.part = part;
     const logprobs = piece.logprobs ?? [];
     shown.logprobs.push(...logprobs);
@@ -295,11 +298,8 @@ export class ResponseEvents {
     return events;
   }
 
-  private begin(index: number): ResponseEvent[] {
-    const part = this.allParts()[index];
-    if (part === undefined) return [];
-    const { names } = this;
-    const isCustom = part.type === 'tool_call' && sentName(names, part.name).custom === true;
+  private begin(index: number, part: OutputPart): ResponseEvent[] {
+    const isCustom = part.type === 'tool_call' && sentName(this.names, part.name).custom === true;
     const shown: Shown = {
       id: itemId(this.source.run_id, part, this.earlier + index),
       output_index: this.output.length,
@@ -309,8 +309,7 @@ export class ResponseEvents {
       ended: null,
     };
     const make = (status: ItemStatus) => {
-      const { logprobs } = shown;
-      return itemOf(shown.id, shown.part, shown.ended ?? status, { names, logprobs });
+      return itemOf(shown.id, shown.part, shown.ended ?? status, { ...shown, names: this.names });
     };
     this.shown.set(index, shown);
     this.output.push(make);
@@ -320,7 +319,7 @@ export class ResponseEvents {
     });
     if (part.type === 'tool_call') return [added];
     this.open = shown;
-    return [added, this.onContent('added', shown)];
+    return isThought(part) ? [added] : [added, this.onContent('added', shown)];
   }
 
   private delta(shown: Shown, delta: string, logprobs: readonly TokenLogprob[]): ResponseEvent {
@@ -338,6 +337,7 @@ export class ResponseEvents {
     if (shown === null || shown.part.type === 'tool_call') return [];
     this.open = null;
     const { part, logprobs } = shown;
+    if (isThought(part)) return [this.itemDone(shown, status)];
     const place = { ...at(shown), ...placeIn(part) };
     const done =
       part.type === 'text'

@@ -2,13 +2,15 @@ import type { SentName } from '../../../../machines/conversation.ts';
 import type {
   Message,
   MessagePart,
+  Opaque,
   OutputPart,
   TokenLogprob,
   ToolResultPart,
 } from '../../../../machines/messages.ts';
 import { audioFormatOf } from '../../../contract/options.ts';
 import { parseForeignJson } from '../../../json.ts';
-import { sealed } from './compaction.ts';
+import { sealed } from '../../dialect/seal.ts';
+import { sealed as sealedSummary } from './compaction.ts';
 import { inputOf } from './custom-input.ts';
 import { type SentNames, sentName } from './tools.ts';
 
@@ -52,7 +54,7 @@ export function contentOf(part: OutputPart, logprobs: readonly TokenLogprob[] = 
 /** The item of an answer that is a summary. */
 export function compactionItem(run_id: string, answer: readonly OutputPart[]): Item {
   const id = run_id.replace(RUN, 'cmp_$1_0');
-  return { type: 'compaction', id, encrypted_content: sealed(answer) };
+  return { type: 'compaction', id, encrypted_content: sealedSummary(answer) };
 }
 
 /** An output item. One that is empty so far has no content. */
@@ -70,11 +72,15 @@ export function itemOf(
         : { type: 'function_call', arguments: part.arguments };
     return { id, call_id: part.id, ...called, ...body, status };
   }
-  const isEmpty = status === 'in_progress' && part.text === '';
+  const isEmpty = part.text === '' && (status === 'in_progress' || part.type === 'reasoning');
   const content = isEmpty ? [] : [contentOf(part, logprobs)];
   return part.type === 'reasoning'
-    ? { type: 'reasoning', id, summary: content, status }
+    ? { type: 'reasoning', id, summary: content, ...encrypted(part.opaque), status }
     : { type: 'message', id, role: 'assistant', content, status };
+}
+
+function encrypted(opaque: Opaque | undefined): { encrypted_content?: string } {
+  return opaque === undefined ? {} : { encrypted_content: sealed(opaque) };
 }
 
 /** What the events of a text are called. */
@@ -93,6 +99,16 @@ export function placeIn({ type }: OutputPart): Item {
 /** A part as it begins. */
 export function emptied(part: OutputPart): OutputPart {
   return part.type === 'tool_call' ? { ...part, arguments: '' } : { ...part, text: '' };
+}
+
+/** Thoughts that only their author can read. */
+export function isThought({ type, ...part }: OutputPart): boolean {
+  return type === 'reasoning' && 'text' in part && part.text === '';
+}
+
+/** This API has a place only for what is opaque in reasoning. */
+export function isHidden(part: OutputPart): boolean {
+  return part.type !== 'tool_call' && part.type !== 'reasoning' && part.text === '';
 }
 
 export function logprobOf({ token, logprob, top }: TokenLogprob): Item {

@@ -1,9 +1,10 @@
 import type { SentName } from '../../../../machines/conversation.ts';
-import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
+import type { Message, MessagePart, Opaque, OutputPart } from '../../../../machines/messages.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { servedName } from '../../../runtime/tools/served-tools.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
+import { asItem, unsealed } from '../../dialect/seal.ts';
 import { imageOf } from '../chat-messages.ts';
 import { fileText } from '../files.ts';
 import { summaryPart } from './compaction.ts';
@@ -97,7 +98,7 @@ export async function messagesOf(
       case 'function_call':
       case 'custom_tool_call':
       case 'reasoning': {
-        const parts = itemParts(item);
+        const parts = itemParts(item, at);
         if (item.type !== 'reasoning' && (item.type === 'custom_tool_call' || item.namespace))
           sent.set(item.call_id, sentAs(item));
         for (const id of parts.flatMap(callId)) calls.add(id);
@@ -126,7 +127,7 @@ function callId(part: MessagePart): string[] {
 }
 
 type ModelItem = Extract<InputItem, { type: 'function_call' | 'custom_tool_call' | 'reasoning' }>;
-function itemParts(item: ModelItem): OutputPart[] {
+function itemParts(item: ModelItem, at: string): OutputPart[] {
   if (item.type !== 'reasoning') {
     const name = nameInRun(item.name, item.namespace);
     const written = item.type === 'function_call' ? item.arguments : customArguments.of(item.input);
@@ -134,7 +135,24 @@ function itemParts(item: ModelItem): OutputPart[] {
   }
   const texts = (item.content?.length ?? 0) > 0 ? item.content : item.summary;
   const text = (texts ?? []).map((part) => part.text).join('\n\n');
-  return text === '' ? [] : [{ type: 'reasoning', text }];
+  const opaque = encryptedIn(item, `${at}.encrypted_content`);
+  if (text === '' && opaque === null) return [];
+  return [{ type: 'reasoning', text, ...(opaque === null ? {} : { opaque }) }];
+}
+
+/** What only the author of an item can read. An id of svc is not that of the author. */
+function encryptedIn(
+  { id, summary, content, encrypted_content }: Extract<ModelItem, { type: 'reasoning' }>,
+  param: string,
+): Opaque | null {
+  if (encrypted_content == null || encrypted_content === '') return null;
+  const isOwn = id == null || runOfItem(id) !== null;
+  const item = {
+    ...(isOwn ? {} : { id }),
+    summary: summary ?? [],
+    ...(content ? { content } : {}),
+  };
+  return unsealed(encrypted_content, param) ?? asItem({ ...item, encrypted_content });
 }
 
 function sentAs({ type, name, namespace }: Exclude<ModelItem, { type: 'reasoning' }>): SentName {

@@ -1,4 +1,4 @@
-import type { Tool, ToolCallPart } from '../../../../machines/messages.ts';
+import { opaqueIn, type Tool, type ToolCallPart } from '../../../../machines/messages.ts';
 import type { RunRecord } from '../../../contract/contract.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
@@ -144,7 +144,9 @@ function* eventsOf(record: RunRecord): Generator<RunLogEvent> {
       part.type === 'tool_call'
         ? { kind: part.type, text: part.arguments, call: callOf(part, tools) }
         : { text: part.text, ...(part.type === 'text' ? {} : { kind: part.type }) };
-    yield { type: 'run.output_appended', at, data };
+    const opaque = opaqueIn(part);
+    const own = opaque === undefined ? {} : { opaque };
+    yield { type: 'run.output_appended', at, data: { ...data, ...own } };
   }
   if (ended_at === null) return;
   if (state === 'completed') yield { type: 'run.completed', at, data: { finish_reason, usage } };

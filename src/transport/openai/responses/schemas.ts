@@ -7,7 +7,6 @@ import {
   object,
   oneOf,
   text,
-  unread,
 } from '../../../contract/vocabulary.ts';
 import { ownTools } from './tools.ts';
 
@@ -115,7 +114,7 @@ const reasoning = object({
   type: v.literal('reasoning'),
   summary: v.nullish(v.array(object({ type: v.literal('summary_text'), text }))),
   content: v.nullish(v.array(object({ type: v.literal('reasoning_text'), text }))),
-  encrypted_content: unread('must be null: only the service that made it can read it.'),
+  encrypted_content: v.nullish(text),
 });
 const itemReference = object({ type: v.literal('item_reference'), id: text });
 const additionalTools = object({
