@@ -58,6 +58,13 @@ export async function install(
     await finished('go', ['build', '-o', 'client', script, 'cases.go'], folder);
     return { command: [join(folder, 'client'), ...args], folder, env: {} };
   }
+  if (from === 'crates') {
+    writeFileSync(join(folder, 'Cargo.toml'), manifestOf(packages, script));
+    // Clients share what both need.
+    const target = join(cache, 'crates');
+    await finished('cargo', ['build', '-q'], folder, { CARGO_TARGET_DIR: target });
+    return { command: [join(target, 'debug', basename(script, '.rs')), ...args], folder, env: {} };
+  }
   if (from === 'maven') {
     writeFileSync(join(folder, 'pom.xml'), pomOf(packages));
     const copy = ['dependency:copy-dependencies', '-DoutputDirectory=jars'];
@@ -81,6 +88,27 @@ function pomOf(packages: readonly string[]): string {
   return `<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion><groupId>clients</groupId><artifactId>client</artifactId><version>1</version>
 <dependencies>${dependencies.join('')}</dependencies></project>
+`;
+}
+
+/** A package is `name@version`, with the features it needs after a plus. */
+function manifestOf(packages: readonly string[], script: string): string {
+  const lines = packages.map((each) => {
+    const [, name, version, features] = /^([^@]+)@([^+]+)\+?(.*)$/.exec(each) ?? [];
+    const list = JSON.stringify(features === '' ? [] : features?.split('+'));
+    return `${name} = { version = "=${version}", features = ${list} }`;
+  });
+  return `[package]
+name = "${basename(script, '.rs')}"
+version = "0.0.0"
+edition = "2024"
+
+[[bin]]
+name = "${basename(script, '.rs')}"
+path = "${script}"
+
+[dependencies]
+${lines.join('\n')}
 `;
 }
 

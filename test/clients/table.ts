@@ -3,7 +3,7 @@ export interface Client {
   /** Its name, and the one to give on the command line. */
   name: string;
   /** Where its packages come from. `checkout`: a folder that `--checkout` gives. */
-  from: 'npm' | 'pypi' | 'go' | 'maven' | 'checkout';
+  from: 'npm' | 'pypi' | 'go' | 'maven' | 'crates' | 'checkout';
   /** With their versions. The table shows the first one. Others of a checkout are of npm. */
   packages: readonly string[];
   /** The file in `scripts/` that runs it, and its arguments. */
@@ -75,6 +75,57 @@ export const CLIENTS: readonly Client[] = [
         "its classes have no user's message in a compacted conversation; OpenAI's answers have",
     },
     ran: 'chat, streams, tools, responses, conversations, embeddings, errors; each with validate()',
+  },
+  {
+    name: 'openai-go',
+    from: 'go',
+    packages: ['github.com/openai/openai-go/v3@v3.99.0'],
+    script: 'openai_go.go',
+    ran: 'chat, streams, tools, a schema, responses, embeddings, models, errors',
+  },
+  {
+    name: 'go-openai',
+    from: 'go',
+    packages: ['github.com/sashabaranov/go-openai@v1.43.0'],
+    script: 'go_openai.go',
+    ran: 'chat, stream, tools, embeddings, models, errors',
+  },
+  {
+    name: 'async-openai',
+    from: 'crates',
+    packages: [
+      'async-openai@0.43.0+full',
+      'tokio@1.54.1+full',
+      'serde_json@1.0.154',
+      'futures@0.3.34',
+    ],
+    script: 'async_openai.rs',
+    ran: 'chat, streams, tools, a schema, responses, embeddings, models, errors',
+  },
+  {
+    name: 'anthropic-sdk-go',
+    from: 'go',
+    packages: ['github.com/anthropics/anthropic-sdk-go@v1.84.0'],
+    script: 'anthropic_go.go',
+    ran: 'messages, streams, thinking, tools, counts, models, errors',
+  },
+  {
+    name: 'anthropic-java',
+    from: 'maven',
+    packages: ['com.anthropic:anthropic-java:3.14.0'],
+    script: 'anthropic_java.java',
+    ran: 'messages, streams, thinking, tools, counts, models, errors; each with validate()',
+  },
+  {
+    name: 'langchain4j',
+    from: 'maven',
+    packages: [
+      'dev.langchain4j:langchain4j:1.19.0',
+      'dev.langchain4j:langchain4j-open-ai:1.19.0',
+      'dev.langchain4j:langchain4j-anthropic:1.19.0',
+    ],
+    script: 'langchain4j.java',
+    ran: 'text, stream, agents with a tool, images; open-ai and anthropic; a record, embeddings, errors',
   },
   {
     name: 'anthropic-sdk-node',
@@ -201,12 +252,73 @@ export const CLIENTS: readonly Client[] = [
     },
   },
   {
+    name: 'langchain-js',
+    from: 'npm',
+    packages: [
+      '@langchain/openai@1.6.0',
+      '@langchain/core@1.4.0',
+      '@langchain/ollama@1.3.0',
+      'langchain@1.5.14',
+      'zod@4.6.7',
+    ],
+    script: 'langchain.mjs',
+    ran: 'text, stream, agents with a tool, a schema, a batch, errors; chat, responses and ollama',
+  },
+  {
     name: 'pydantic-ai',
     from: 'pypi',
     packages: ['pydantic-ai-slim[openai,anthropic]==2.38.0'],
     script: 'pydantic_ai_client.py',
     known: { 'messages:': 'a TypeError inside pydantic-ai with messages, before a request' },
     ran: 'text, stream, tool, output of a type; chat, responses and messages',
+  },
+  {
+    name: 'llama-index',
+    from: 'pypi',
+    packages: [
+      'llama-index-core==0.14.25',
+      'llama-index-llms-openai==0.8.3',
+      'llama-index-llms-openai-like==0.8.1',
+      'llama-index-llms-ollama==0.11.0',
+      'llama-index-embeddings-openai==0.7.0',
+    ],
+    script: 'llama_index_client.py',
+    ran: 'chat, stream, agents with a tool, a class, embeddings; openai-like, openai, responses, ollama',
+  },
+  {
+    name: 'haystack',
+    from: 'pypi',
+    packages: ['haystack-ai==3.4.1'],
+    script: 'haystack_client.py',
+    ran: 'text, stream, agents with a tool, images, errors; chat and responses; a class, embeddings',
+  },
+  {
+    name: 'instructor',
+    from: 'pypi',
+    packages: ['instructor==1.17.0', 'anthropic==2.14.0'],
+    script: 'instructor_client.py',
+    ran: 'a class, a list, a class in parts; tools, strict tools, schema, responses, messages',
+  },
+  {
+    name: 'dspy',
+    from: 'pypi',
+    packages: ['dspy==3.4.1', 'numpy'],
+    script: 'dspy_client.py',
+    ran: 'chat, responses, text, messages; a signature by a schema, n=3, a tool, embeddings, an error',
+  },
+  {
+    name: 'semantic-kernel',
+    from: 'pypi',
+    packages: ['semantic-kernel==1.45.0'],
+    script: 'semantic_kernel_client.py',
+    ran: 'chat, stream, functions, a class, agents of chat and of responses, embeddings, an error',
+  },
+  {
+    name: 'outlines',
+    from: 'pypi',
+    packages: ['outlines==1.3.3', 'openai', 'ollama==0.6.3'],
+    script: 'outlines_client.py',
+    ran: 'text, stream, a class; from_openai, from_vllm, from_sglang, from_ollama',
   },
   {
     name: 'openai-agents',

@@ -8,8 +8,8 @@ import type { Context } from '../http/route.ts';
  * alias is a model, too.
  */
 
-export async function listModels({ res, runtime }: Context): Promise<void> {
-  const data = await allModels(runtime);
+export async function listModels({ req, res, runtime }: Context): Promise<void> {
+  const data = (await allModels(runtime)).map((model) => formFor(req, model));
   sendJson(res, 200, {
     object: 'list',
     data,
@@ -32,7 +32,7 @@ export async function showModel({ req, res, runtime }: Context): Promise<void> {
       param: 'model',
       hint: 'GET /v1/models lists them.',
     });
-  sendJson(res, 200, found);
+  sendJson(res, 200, formFor(req, found));
 }
 
 type Model = { id: string; name: string } & Record<string, unknown>;
@@ -52,6 +52,24 @@ async function allModels(runtime: Context['runtime']): Promise<Model[]> {
     };
   });
   return [...models, ...aliases];
+}
+
+/**
+ * A client of Anthropic says its version. There `capabilities` is an object of all that Anthropic
+ * names, or unknown.
+ */
+function formFor({ headers }: Context['req'], model: Model): Model {
+  if (headers['anthropic-version'] === undefined) return model;
+  return {
+    ...model,
+    capabilities: null,
+    lifecycle: 'active',
+    line: null,
+    max_input_tokens: model.context_length ?? null,
+    max_tokens: null,
+    deprecated_at: null,
+    retires_at: null,
+  };
 }
 
 function described({ path: _, ...model }: ModelRecord): Model {

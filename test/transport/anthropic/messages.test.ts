@@ -6,7 +6,7 @@ import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { finish, gate, output, untilAborted } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import { TOKEN } from '../http/boot.ts';
+import { BEARER, TOKEN } from '../http/boot.ts';
 import { bootReal, type Real } from '../http/real.ts';
 
 const test = suite<{ real: Real; client: Anthropic }>('messages of Anthropic');
@@ -436,7 +436,14 @@ test('tokens are counted without a run, if the provider can', async ({ real, cli
 });
 
 test('models are listed and shown to the clients of this API', async ({ real, client }) => {
-  const model = { id: 'local/a b', provider: 'local', name: 'a b', state: 'loaded' };
+  const model = {
+    id: 'local/a b',
+    provider: 'local',
+    name: 'a b',
+    state: 'loaded',
+    context_length: 4096,
+    capabilities: ['chat'],
+  };
   Object.assign(real.runtime.models, { list: async () => [model] });
   const page = await client.models.list();
   assert.equal(
@@ -444,7 +451,12 @@ test('models are listed and shown to the clients of this API', async ({ real, cl
     [['local/a b', 'a b', '1970-01-01T00:00:00.000Z']],
   );
   assert.not.ok(page.hasNextPage());
-  assert.is((await client.models.retrieve('local/a b')).display_name, 'a b');
+  const shown = await client.models.retrieve('local/a b');
+  assert.is(shown.display_name, 'a b');
+  for (const { capabilities, max_input_tokens, max_tokens } of [shown, ...page.data])
+    assert.equal([capabilities, max_input_tokens, max_tokens], [null, 4096, null]);
+  const other = await fetch(`${real.url}/v1/models/local%2Fa%20b`, { headers: BEARER });
+  assert.equal(((await other.json()) as typeof model).capabilities, ['chat']);
 });
 
 test('a path without a route has the errors of the paths around it', async ({ real }) => {
