@@ -176,6 +176,23 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   ],
   'POST /rerank': [{ body: { query: 'a', documents: [{ text: 'b' }], top_n: 1 }, status: 200 }],
   'POST /v2/rerank': [{ body: { query: 'a', documents: ['b'] }, status: 200 }],
+  'POST /tokenize': [
+    { body: { model: MODEL, content: 'a' }, status: 200 },
+    { body: { model: MODEL }, status: 400 },
+  ],
+  'POST /detokenize': [
+    { body: { model: MODEL, tokens: [1] }, status: 200 },
+    { body: { model: MODEL, tokens: 1 }, status: 400 },
+  ],
+  'POST /apply-template': [
+    { body: { model: MODEL, messages }, status: 200 },
+    { body: { model: MODEL, messages: [] }, status: 400 },
+  ],
+  'POST /infill': [
+    { body: { model: MODEL, input_prefix: 'a', input_suffix: 'b', n_predict: 1 }, status: 200 },
+    { body: { model: MODEL, input_prefix: 'a' }, status: 400 },
+  ],
+  'GET /props': [{ path: `/props?model=${MODEL}`, status: 200 }],
   'POST /v1/responses': [
     { body: { model: MODEL, input: 'hello' }, status: 200 },
     { body: { model: MODEL, input: 'hello', stream: true }, status: 200 },
@@ -269,6 +286,7 @@ test.before(async (context) => {
     models: async () => [model],
     embed: async () => ({ vectors: [[0.5]], input_tokens: 1 }),
     rank: async () => ({ scores: [0.5], input_tokens: 1 }),
+    read: async () => ({ text: 'a', tokens: [{ id: 1, text: 'a' }] }),
     pass: async ({ take }: PassedRequest) => {
       const body = Readable.from([Buffer.from('{"created":1,"data":[]}')]);
       await take({ content_type: 'application/json', body });

@@ -5,6 +5,7 @@ import { chatCompletion } from './chat.ts';
 import { chatInput } from './chat-input.ts';
 import { completion, completionInput } from './completions.ts';
 import { embeddingsRoute } from './embeddings.ts';
+import { llamaServerRoutes } from './llama-server.ts';
 import { listModels, showModel } from './models.ts';
 import { passedRoutes } from './passed.ts';
 
@@ -101,6 +102,7 @@ export const openaiRoutes: readonly Route[] = [
   }),
   embeddingsRoute,
   ...passedRoutes,
+  ...llamaServerRoutes,
   route({
     method: 'GET',
     path: '/v1/models',
