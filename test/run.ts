@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import {
+  appendFileSync,
   chmodSync,
   globSync,
   mkdirSync,
@@ -51,6 +52,8 @@ const { values, positionals: filters } = parseArgs({
      * again counts once.
      */
     lacked: { type: 'string', multiple: true, default: [] },
+    /** A file that gets a line for each test file: the folder that is its /tmp, and its name. */
+    folders: { type: 'string' },
     /** Where a run keeps its outcomes for `--lacked`. */
     outcomes: { type: 'string', default: 'node_modules/.cache/svc-test-outcomes.json' },
   },
@@ -183,7 +186,7 @@ async function runUnit(files: readonly string[], done: (outcome: Outcome) => voi
   const runnable: { file: string; folder: string }[] = [];
   for (const file of files) {
     const problem = refuse(readFileSync(file, 'utf8'));
-    if (problem === null) runnable.push({ file, folder: makeFolder() });
+    if (problem === null) runnable.push({ file, folder: makeFolder(file) });
     else
       done({
         file,
@@ -212,9 +215,10 @@ async function runUnit(files: readonly string[], done: (outcome: Outcome) => voi
 }
 
 /** Tests use it as /tmp, also processes that have dropped their privileges. */
-function makeFolder(): string {
+function makeFolder(file: string): string {
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
+  if (values.folders !== undefined) appendFileSync(values.folders, `${folder} ${file}\n`);
   return folder;
 }
 

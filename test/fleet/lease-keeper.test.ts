@@ -26,16 +26,18 @@ class World {
   readonly clock = manualClock(1_000_000);
   readonly log: MemoryFleet;
   private readonly lease_ms: number;
+  /** How far the system clock of the machines is ahead of the database. */
+  ahead_ms = 0;
 
   constructor(lease_ms = LEASE_MS) {
     this.lease_ms = lease_ms;
     this.log = new MemoryFleet(() => this.clock.now(), lease_ms);
   }
 
-  /** Of a machine whose clock is that of the database. */
   private timeOf(): FleetClock {
     const own = this.clock;
-    return new FleetClock({ lease_ms: this.lease_ms, own, wall: () => own.now() });
+    const wall = () => own.now() + this.ahead_ms;
+    return new FleetClock({ lease_ms: this.lease_ms, own, wall });
   }
 
   async boot(node_id: string, boot_id: string, replaces: string | null = null) {
@@ -154,6 +156,19 @@ test('a lease that cannot be renewed is late, and goes on when the database is b
     'lease.renewed',
   ]);
   assert.equal(heard.lost, []);
+});
+
+test('a clock that was set wrong is known from the next renewal on, until it is right', async () => {
+  const world = new World();
+  const { keeper } = await world.boot('a', 'boot_1');
+  const seen = async (ahead_ms: number) => {
+    world.ahead_ms = ahead_ms;
+    await world.pass(RENEW_MS);
+    const { status, observedValue } = keeper.health('now').checks['node:clock']?.[0] ?? {};
+    return [status, Math.round(Number(observedValue) / 10_000)];
+  };
+  assert.equal(await seen(600_000), ['warn', 60]);
+  assert.equal(await seen(0), ['pass', 0]);
 });
 
 test('a node that was taken over learns it at its next renewal, once, and renews no more', async () => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -46,6 +47,40 @@ test('the time never goes back, whatever happens to the wall clock', () => {
     assert.ok(now >= last, `after ${offset}`);
     last = now;
   }
+});
+
+test('a process that has run for a day has not slept', () => {
+  const { state, jumps, ahead_ms } = world();
+  const { now } = performance;
+  performance.now = () => now.call(performance) + 24 * HOUR_MS;
+  state.offset = 24 * HOUR_MS;
+  try {
+    near(ahead_ms(), 24 * HOUR_MS);
+    assert.equal(jumps, []);
+  } finally {
+    performance.now = now;
+  }
+});
+
+test('a timer that is cancelled or aborted calls nothing, and leaves no listener', async () => {
+  const { clock } = world();
+  const called: string[] = [];
+  const { signal } = new AbortController();
+  const aborted = new AbortController();
+  const cancel = clock.after(1, () => called.push('cancelled'), signal);
+  clock.after(1, () => called.push('aborted'), aborted.signal);
+  aborted.abort();
+  cancel();
+  clock.after(1, () => called.push('after the abort'), aborted.signal);
+  // Timers of one length fire in their order.
+  await new Promise<void>((resolve) => {
+    clock.after(1, resolve, signal);
+  });
+  assert.equal(called, []);
+  assert.equal(
+    [signal, aborted.signal].map((one) => getEventListeners(one, 'abort').length),
+    [0, 0],
+  );
 });
 
 test('a time is written as Date writes it, whatever was written before', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { faultsOf } from './faults.ts';
+import { faultsOf, withSwitches } from './faults.ts';
 
 const mutate = (...args: string[]) =>
   spawnSync(process.execPath, ['test/mutate/run.ts', ...args], { encoding: 'utf8' });
@@ -48,6 +48,28 @@ test('faults change what runs, and no type and no comment', () => {
         '6 true is false',
         '6 false is true',
       ],
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('each fault has its switch, also inside another one', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'));
+  const file = join(folder, 'planted.ts');
+  const text = 'if (a && 7 < b) call(7);\n';
+  writeFileSync(file, text);
+  try {
+    const faults = new Map(faultsOf([file]).entries());
+    const numbers = [...faults].filter(([, { what }]) => /^(&&|7|without)/.test(what));
+    assert.equal(
+      numbers.map(([id, { what }]) => `${id} ${what}`),
+      ['1 && is ||: a && 7 < b', '3 7 is one more', '4 without: call(7);', '5 7 is one more'],
+    );
+    assert.is(
+      withSwitches(text, new Map(numbers)),
+      'if ((isPlanted_(1) ? (a || 7 < b) : (a && (isPlanted_(3) ? (7 + 1) : (7)) < b))) ' +
+        '{ if (isPlanted_(4)) { ; } else { call((isPlanted_(5) ? (7 + 1) : (7))); } }\n',
     );
   } finally {
     rmSync(folder, { recursive: true });

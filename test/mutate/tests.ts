@@ -5,7 +5,7 @@ import { filesOf } from '../tiers.ts';
 import type { Copy } from './copy.ts';
 import type { Fault } from './faults.ts';
 
-/** Slow tests that are tried: so many of those that import the file and are most like the fault. */
+/** Slow tests that are tried: so many of those most like the fault. */
 export const SLOW = 10;
 /** Tests of the built program that are tried: so many of those most like the fault. */
 export const BUILT = 8;
@@ -15,6 +15,8 @@ const NEAREST = 10;
 const PATIENCE = { times: 4, seconds: 30 };
 /** What a file takes that was not tried before. */
 const UNKNOWN_S = 60;
+/** All quick tests take less, also on a busy machine. */
+const RECORD_MS = 3_600_000;
 
 /** They are about texts, or about this command. */
 const OTHERS = /^test\/(fixtures|mutate|prose|layers|readme|install)\b/;
@@ -24,7 +26,11 @@ export class Tests {
   /** They fail without a fault. */
   readonly broken = new Set<string>();
   private readonly seconds = new Map<string, number>();
-  private readonly copy: Copy;
+  /** The faults that each test file runs, by number. */
+  private ran: ReadonlyMap<string, ReadonlySet<number>> = new Map();
+  private readonly recorder: Copy;
+  /** Ends with the last record that is asked for. */
+  private recorded: Promise<unknown> = Promise.resolve();
   private readonly importers = importersOf();
   private readonly all = globSync('test/**/*.test.ts').filter((file) => !OTHERS.test(file));
   /** The text of each slow test. */
@@ -34,8 +40,9 @@ export class Tests {
   /** The slow tests that have a word. */
   private readonly byWord = new Map<string, ReadonlySet<string>>();
 
-  constructor(copy: Copy) {
-    this.copy = copy;
+  /** `recorder`: in it, the files record which faults they run. */
+  constructor(recorder: Copy) {
+    this.recorder = recorder;
   }
 
   /**
@@ -47,9 +54,7 @@ export class Tests {
     for (const each of reached) for (const by of this.importers.get(each) ?? []) reached.add(by);
     const near = [...reached].filter((name) => this.all.includes(name));
     const named = `/${basename(file, '.ts')}.test.ts`;
-    const ordered = [...new Set([...near, ...this.all])].toSorted(
-      (a, b) => Number(b.endsWith(named)) - Number(a.endsWith(named)),
-    );
+    const ordered = near.toSorted((a, b) => Number(b.endsWith(named)) - Number(a.endsWith(named)));
     const [built, slow] = [true, false].map((isBuilt) =>
       [...this.texts.keys()]
         .filter((name) => isBuilt === /^test\/(cli|e2e)\//.test(name))
@@ -93,32 +98,61 @@ export class Tests {
   }
 
   /**
-   * The first of these files that fails with the fault, passes without it, and fails again with it.
-   * `build` runs before tests of the built program.
+   * The first of these files that passes without the fault, and fails twice with it. A file that
+   * does not run the fault is left out.
    */
   async firstFailure(
+    copy: Copy,
+    id: number,
     fault: Fault,
     files: readonly string[],
     within: AbortSignal,
-    build: () => Promise<unknown> = async () => {},
   ): Promise<string | null> {
+    await this.record(files, within);
     const run = async (some: readonly string[]) => {
-      await build();
-      const bound_s = this.bound(some);
-      const { seconds, failed } = await this.copy.runTests(some, { bound_s, within });
-      for (const [file, took_s] of seconds) if (file !== failed) this.seconds.set(file, took_s);
-      return within.aborted ? null : failed;
+      const { failed } = await copy.with(id, () => this.run(copy, some, true, within));
+      return within.aborted ? null : (failed[0] ?? null);
     };
-    const withFault = (some: readonly string[]) => this.copy.with(fault, () => run(some));
-
-    for (let left = files.filter((file) => !this.broken.has(file)); left.length > 0; ) {
-      const failed = await withFault(left);
-      if (failed === null) break;
-      if ((await run([failed])) !== null) this.broken.add(failed);
-      else if ((await withFault([failed])) !== null) return failed;
+    const mayFind = (file: string) =>
+      !this.broken.has(file) && (!fault.isCalled || (this.ran.get(file)?.has(id) ?? false));
+    for (let left = files.filter(mayFind); left.length > 0 && !within.aborted; ) {
+      const failed = await run(left);
+      if (failed === null || (await run([failed])) !== null) return failed;
       left = left.filter((file) => file !== failed);
     }
     return null;
+  }
+
+  /** Runs all quick tests, and records which faults each of them runs. */
+  async recordQuick(): Promise<void> {
+    await this.record(filesOf('quick', this.all), AbortSignal.timeout(RECORD_MS));
+  }
+
+  /** Runs the files that were not run before, and records which faults they run. */
+  private async record(files: readonly string[], within: AbortSignal): Promise<void> {
+    const { recorder } = this;
+    const run = (some: readonly string[]) =>
+      recorder.with('record', () => this.run(recorder, some, false, within));
+    const before = this.recorded;
+    const recording = (async () => {
+      await before;
+      const left = files.filter((file) => !this.seconds.has(file) && !this.broken.has(file));
+      if (left.length === 0) return;
+      const { failed } = await run(left);
+      // A busy machine may have failed a test.
+      for (const file of (await run(failed)).failed) this.broken.add(file);
+      this.ran = recorder.readRan();
+    })();
+    this.recorded = recording;
+    await recording;
+  }
+
+  private async run(copy: Copy, files: readonly string[], bail: boolean, within: AbortSignal) {
+    const bound_s = this.bound(files);
+    const report = await copy.runTests(files, { bound_s, bail, within });
+    for (const [file, took_s] of report.seconds)
+      if (!report.failed.includes(file)) this.seconds.set(file, took_s);
+    return report;
   }
 
   private bound(files: readonly string[]): number {

@@ -86,6 +86,16 @@ test('a header without an end is read no further than its bound', async () => {
   assert.match((await verdict(bytes, 2_000_000)) ?? '', /longer than/);
   bytes.writeBigUInt64LE(2_000_001n, 41);
   assert.match((await verdict(bytes, 2_000_000)) ?? '', /lists more than 2000000 texts/);
+  // Two lists: the first has one empty text.
+  const entry = head.subarray(24);
+  const both = Buffer.concat([head, Buffer.alloc(8), entry, Buffer.alloc(3_000_000)]);
+  both.writeBigUInt64LE(2n, 16);
+  both.writeBigUInt64LE(1n, 41);
+  const second = head.length + 8 + 17;
+  both.writeBigUInt64LE(1_999_999n, second);
+  assert.match((await verdict(both, 2_000_000)) ?? '', /longer than/);
+  both.writeBigUInt64LE(2_000_000n, second);
+  assert.match((await verdict(both, 2_000_000)) ?? '', /lists more than 2000000 texts/);
 });
 
 test('a file with one wrong byte in its header is refused or accepted, and never crashes', async () => {

@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Kernel } from '../../../src/kernel/kernel.ts';
 import { EventTallies } from '../../../src/runtime/metrics/event-tallies.ts';
 import { formatFamilies } from '../../../src/runtime/metrics/format.ts';
 import { figureOf, parseMetrics } from '../../helpers/prometheus.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { subscribedKernel } from '../../helpers/subscribed-kernel.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 test('what one run adds up to: its tokens, its waits, and its speed after the first token', async () => {
@@ -47,20 +47,9 @@ test('what one run adds up to: its tokens, its waits, and its speed after the fi
   assert.is(figure('svc_run_output_tokens_per_second_count', { provider: 'local' }), 1);
 });
 
-/** Events of machines, in a kernel that has nothing else. */
-function heard() {
-  const subscribers: [string, (event: object, snapshot: object) => void][] = [];
-  const kernel = {
-    subscribe: (which: string | { machine: string }, hear: (typeof subscribers)[0][1]) =>
-      subscribers.push([typeof which === 'string' ? which : which.machine, hear]),
-    commits: { subscribe: (hear: (ms: number) => void) => hear(20) },
-  };
-  const tallies = new EventTallies(kernel as unknown as Kernel);
-  const happen = (type: string, context: object = {}, at = 0, isFailing = false) => {
-    for (const [machine, hear] of subscribers)
-      if (machine === 'all' || machine === type.split('.')[0])
-        hear({ type, at }, { context, hasTag: (tag: string) => isFailing && tag === 'failing' });
-  };
+function tallied() {
+  const { kernel, happen } = subscribedKernel();
+  const tallies = new EventTallies(kernel);
   const figures = async () => {
     const samples = parseMetrics(await formatFamilies(tallies.families()));
     return (name: string, labels = {}) => figureOf(samples, name, labels);
@@ -69,14 +58,14 @@ function heard() {
 }
 
 test('an engine, a provider and a download add up to their counts', async () => {
-  const { happen, figures } = heard();
-  happen('engine.model_loaded', { info: { load_ms: 1500 } });
-  happen('engine.model_loaded', { info: { load_ms: 500 } });
-  happen('engine.exited', { info: null }, 0, true);
-  happen('engine.exited', { info: null });
-  happen('provider.faulted', { provider_id: 'lab' });
-  happen('provider.probe_failed', { provider_id: 'lab' });
-  happen('provider.recovered', { provider_id: 'lab' });
+  const { happen, figures } = tallied();
+  happen('engine.model_loaded', { context: { info: { load_ms: 1500 } } });
+  happen('engine.model_loaded', { context: { info: { load_ms: 500 } } });
+  happen('engine.exited', { context: { info: null }, isFailing: true });
+  happen('engine.exited', { context: { info: null } });
+  happen('provider.faulted', { context: { provider_id: 'lab' } });
+  happen('provider.probe_failed', { context: { provider_id: 'lab' } });
+  happen('provider.recovered', { context: { provider_id: 'lab' } });
   for (const end of ['completed', 'failed', 'failed', 'cancelled', 'started'])
     happen(`pull.${end}`);
   const figure = await figures();
@@ -95,25 +84,32 @@ test('an engine, a provider and a download add up to their counts', async () => 
 });
 
 test('a run waits once in the queue, and each failed attempt counts with its code', async () => {
-  const { happen, figures } = heard();
+  const { happen, figures } = tallied();
   const run = {
     request: { provider: 'lab', model: 'm' },
     created_at: 1000,
     started_at: 4000,
     first_output_at: null,
+    ended_at: null,
+    turns: [],
+    failed_attempts: [],
+    sent: [{ attempt: 1, bytes: 30 }],
+    asked_by: 'me',
+    price: { input: 1, output: 2 },
+    output: 'abc',
     attempt: 1,
     outputs: 1,
     output_tokens: 3,
     completion: null,
     error: { code: 'rate_limited' },
   };
-  happen('run.accepted', run, 1000);
-  happen('run.started', run, 4000);
-  happen('run.output_appended', run, 4500);
-  happen('run.output_appended', { ...run, outputs: 2 }, 5000);
-  happen('run.attempt_failed', run, 6000);
-  happen('run.started', { ...run, attempt: 2 }, 9000);
-  happen('run.failed', { ...run, error: null }, 11_000);
+  happen('run.accepted', { context: run, at: 1000 });
+  happen('run.started', { context: run, at: 4000 });
+  happen('run.output_appended', { context: run, at: 4500 });
+  happen('run.output_appended', { context: { ...run, outputs: 2 }, at: 5000 });
+  happen('run.attempt_failed', { context: run, at: 6000 });
+  happen('run.started', { context: { ...run, attempt: 2 }, at: 9000 });
+  happen('run.failed', { context: { ...run, error: null }, at: 11_000 });
   const figure = await figures();
   assert.is(figure('svc_run_queue_wait_seconds_sum'), 3);
   assert.is(figure('svc_run_queue_wait_seconds_count'), 1);
@@ -123,7 +119,9 @@ test('a run waits once in the queue, and each failed attempt counts with its cod
   assert.is(figure('svc_run_errors_total', { code: 'unknown', provider: 'lab' }), 1);
   assert.is(figure('svc_run_duration_seconds_sum', { outcome: 'failed' }), 10);
   assert.is(figure('svc_output_tokens_total', { provider: 'lab', model: 'm' }), 3);
-  assert.is(figure('svc_input_tokens_total', { provider: 'lab', model: 'm' }), 0);
+  // The provider did not say it: the bytes that it was sent are about eight tokens.
+  assert.is(figure('svc_input_tokens_total', { provider: 'lab', model: 'm' }), 8);
+  assert.is(Number(figure('svc_run_cost_total', { model: 'm' })) * 1e9, 14_000);
 });
 
 test.run();

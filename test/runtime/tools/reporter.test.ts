@@ -42,6 +42,18 @@ test('a call of a day that reports all the time has about two hundred reports', 
   assert.ok(count > 150 && count < 250, String(count));
 });
 
+test('the wait grows to a twentieth of the age of the call', () => {
+  const clock = manualClock(1_000_000_000);
+  const recorded: string[] = [];
+  const reporter = new Reporter(clock, 1000, async (text) => recorded.push(text));
+  clock.advance(60_000);
+  for (const text of ['a', 'b']) reporter.take(text);
+  clock.advance(2999);
+  assert.equal(recorded, ['a']);
+  clock.advance(1);
+  assert.equal(recorded, ['a', 'b']);
+});
+
 test('what a server says of a call is in the record and the events, also once it has ended', async () => {
   const end = gate();
   const servers = new ScriptedServers({
