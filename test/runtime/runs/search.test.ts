@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunInput } from '../../../src/contract/contract.ts';
-import { termsOf } from '../../../src/runtime/runs/search.ts';
+import { searchRuns, termsOf } from '../../../src/runtime/runs/search.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
@@ -40,6 +40,23 @@ test('runs are found by prompt and answer, page by page', async () => {
     assert.is(await codeOf(runtime.runs.search({ words })), 'invalid_request', words);
   const nowhere = runtime.runs.search({ words: 'daemon', before: 'run_x' });
   assert.is(await codeOf(nowhere), 'invalid_request');
+});
+
+test('a page names the runs that the log cannot read, and how many it has no words of', async () => {
+  const row = { run_id: 'run_1', state: 'completed', created_at: 1000 };
+  const damage = { run_id: 'run_2', damage: 'Event 7 is damaged.' };
+  const page = async (rows: object[], unindexed: number) => {
+    const store = { searchRuns: async () => rows, unindexedRuns: async () => unindexed };
+    return searchRuns(store as never, { words: 'a', limit: 2 }, { page_runs: 9 });
+  };
+  const run = { id: 'run_1', state: 'completed', created_at: '1970-01-01T00:00:01.000Z' };
+  assert.equal(await page([row], 0), { runs: [run], next: null });
+  assert.equal(await page([row, damage, row], 3), {
+    runs: [run],
+    next: 'run_2',
+    damaged: [{ id: 'run_2', message: 'Event 7 is damaged.' }],
+    unindexed: 3,
+  });
 });
 
 test('a run with later turns is not removed before them', async () => {
