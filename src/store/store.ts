@@ -88,15 +88,20 @@ export interface StoreOptions {
 
 /** The port over a log that answers in stored rows. Converts rows, and rebuilds damaged ones. */
 export function createStore(log: StoredLog, options: StoreOptions = {}): EventStore {
-  const ask = (async (method, ...args) => {
+  // Each commit passes here, and makes one promise.
+  const ask = ((method, ...args) => {
     const before = log.rewritten;
-    const answer = await log.ask(method, ...args);
-    if (log.rewritten === before) return answer;
+    const asked = log.ask(method, ...args);
+    return asked.then((answer) =>
+      log.rewritten === before ? answer : restored(method, args, answer),
+    );
+  }) as Ask;
+  const restored = async (method: keyof Calls, args: readonly unknown[], answer: unknown) => {
     await restorer.restore();
     if (method === 'usage') await restorer.counted;
     // What it read may lack rows.
-    return Object.hasOwn(READS, method) ? log.ask(method, ...args) : answer;
-  }) as Ask;
+    return Object.hasOwn(READS, method) ? log.ask(method, ...(args as [never])) : answer;
+  };
   const reads = toReads(async (method, args) =>
     fromStored(READS[method], await ask(method, ...(args as [never, never, never]))),
   );
