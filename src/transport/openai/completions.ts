@@ -82,6 +82,8 @@ interface Prompt {
   echo: string;
   /** Its tokens, with their probabilities. Null: they were not asked for. */
   reading: Reading | null;
+  /** Characters of the token with which the model begins a text that the client sent. */
+  before: number;
 }
 
 export async function completion(context: CompletionContext): Promise<void> {
@@ -152,11 +154,12 @@ async function promptsOf(
   const made: Prompt[] = [];
   for (const [index, of] of sent.entries()) {
     const reading = typeof of === 'string' && top === null ? null : await read(of, top);
-    const text = reading?.text ?? String(of);
+    const text = typeof of === 'string' ? of : (reading?.text ?? '');
     if (typeof of !== 'string' && !isOnlyRead(request))
       checkSame(of, (await read(text, null)).tokens, `prompt.${index}`);
     const scored = top === null ? null : reading;
-    made.push({ text, echo: echo === true ? text : '', reading: scored });
+    const before = Math.max(0, (reading?.text.length ?? 0) - text.length);
+    made.push({ text, echo: echo === true ? text : '', reading: scored, before });
   }
   return made;
 }
@@ -196,10 +199,10 @@ const CHANGES = [
 function chunksOf(
   run: RunRecord,
   index: number,
-  { echo, reading }: Prompt,
+  { echo, reading, before }: Prompt,
   isExplained: boolean,
 ): ChoiceForm {
-  const lists = new LogprobLists();
+  const lists = new LogprobLists(before);
   const chunk = (text: string, finish_reason: string | null, logprobs: TokenLogprobs | null) =>
     frame(described(run, textChoice(index, text, finish_reason, logprobs)));
   let opening = echo === '' ? '' : chunk(echo, null, reading && lists.ofReading(reading));
@@ -255,12 +258,12 @@ function sendRead(
   prompts: readonly Prompt[],
 ): void {
   const made = request.max_tokens ?? 0;
-  const texts = prompts.map(({ echo, reading }) => {
+  const texts = prompts.map(({ echo, reading, before }) => {
     const { tokens = [], next = [] } = reading ?? {};
     const answer = next
       .slice(0, made)
       .map((token) => ({ ...token, top: likeliest(next, request) }));
-    const logprobs = new LogprobLists().ofReading({ tokens: [...tokens, ...answer] });
+    const logprobs = new LogprobLists(before).ofReading({ tokens: [...tokens, ...answer] });
     return { text: echo + answer.map(({ text }) => text).join(''), logprobs };
   });
   const input_tokens = prompts.reduce((sum, { reading }) => sum + (reading?.tokens.length ?? 0), 0);
@@ -296,11 +299,11 @@ function whole(
   request: { each: number; promptOf(index: number): Prompt; isExplained: boolean },
 ): object {
   const choices = answers.map(({ text, finish_reason, logprobs }, index) => {
-    const { echo, reading } = request.promptOf(index);
-    const lists = new LogprobLists();
-    const before = reading === null ? null : lists.ofReading(reading);
+    const { echo, reading, before } = request.promptOf(index);
+    const lists = new LogprobLists(before);
+    const read = reading === null ? null : lists.ofReading(reading);
     const made = request.isExplained ? lists.ofAnswer(logprobs) : null;
-    const all = before !== null && made !== null ? joined(before, made) : made;
+    const all = read !== null && made !== null ? joined(read, made) : made;
     return textChoice(index, echo + text, finishOf(finish_reason, 0), all);
   });
   const usage = usageOfAll(

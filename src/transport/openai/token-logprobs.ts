@@ -20,7 +20,12 @@ export interface TokenLogprobs {
 /** Makes the lists of one choice, piece by piece. It owns how far the text has come. */
 export class LogprobLists {
   private readonly decoder = new TextDecoder();
-  private at = 0;
+  private at: number;
+
+  /** `before`: characters of the first tokens that the text does not have, such as `<bos>`. */
+  constructor(before = 0) {
+    this.at = -before;
+  }
 
   /** The tokens of a text that was read. */
   ofReading({ tokens }: Pick<Reading, 'tokens'>): TokenLogprobs {
@@ -52,7 +57,7 @@ export class LogprobLists {
     const { at } = this;
     const sent = Buffer.from(bytes ?? Buffer.from(text));
     for (const _ of this.decoder.decode(sent, { stream: true })) this.at += 1;
-    return at;
+    return Math.max(0, at);
   }
 }
 

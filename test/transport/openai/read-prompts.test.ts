@@ -87,6 +87,27 @@ test('the prompt alone, without a token after it', async ({ real }) => {
   assert.equal([json.usage.completion_tokens, await runsOf(real)], [0, 0]);
 });
 
+test('the token with which a model begins a prompt is no text of the client', async ({ real }) => {
+  Object.assign(real.provider, {
+    async read(_model: string, input: ReadInput) {
+      const { tokens, next = [] } = readingOf(input);
+      const begin = { id: 1, text: '<s>' };
+      const [first, ...others] = tokens.map((token) => ({ logprob: -3, top: [], ...token }));
+      return { text: `<s>${input.of}`, tokens: [begin, first, ...others], next };
+    },
+  });
+  for (const more of [{}, { max_tokens: 5 }]) {
+    const { json } = await post(real, { prompt: 'AB', ...SCORED, ...more });
+    const { text, logprobs } = json.choices[0];
+    assert.is(text.slice(0, 2), 'AB');
+    assert.equal(logprobs.tokens.slice(0, 3), ['<s>', 'A', 'B']);
+    assert.equal(logprobs.text_offset.slice(0, 3), [0, 0, 1]);
+  }
+  assert.equal(real.provider.asked[0]?.request.messages[0]?.content, [
+    { type: 'text', text: 'AB' },
+  ]);
+});
+
 test('any other answer is a run, whose probabilities follow those of the prompt', async (context) => {
   const { real } = context;
   const token = { token: '!', logprob: -0.25, top: [{ token: '?', logprob: -2 }] };
