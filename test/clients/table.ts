@@ -103,6 +103,13 @@ export const CLIENTS: readonly Client[] = [
     ran: 'chat, streams, tools, a schema, responses, embeddings, models, errors',
   },
   {
+    name: 'genai',
+    from: 'crates',
+    packages: ['genai@0.7.2', 'tokio@1.54.1+full', 'serde_json@1.0.154', 'futures@0.3.34'],
+    script: 'genai.rs',
+    ran: 'chat, stream, tools, errors; OpenAI and Anthropic; a schema, embeddings',
+  },
+  {
     name: 'anthropic-sdk-go',
     from: 'go',
     packages: ['github.com/anthropics/anthropic-sdk-go@v1.84.0'],
@@ -307,6 +314,32 @@ export const CLIENTS: readonly Client[] = [
     ran: 'chat, responses, text, messages; a signature by a schema, n=3, a tool, embeddings, an error',
   },
   {
+    name: 'langgraph',
+    from: 'pypi',
+    packages: [
+      'langgraph==1.2.22',
+      'langchain==1.5.0',
+      'langchain-openai==1.7.4',
+      'langchain-ollama==1.1.0',
+    ],
+    script: 'langgraph_client.py',
+    ran: 'agents: a tool, a stream, a thread, a class in two ways; chat, responses and ollama',
+  },
+  {
+    name: 'strands-agents',
+    from: 'pypi',
+    packages: ['strands-agents[openai,ollama]==1.62.0'],
+    script: 'strands_client.py',
+    ran: 'text, stream, a tool, a class, an error; openai and ollama',
+  },
+  {
+    name: 'agno',
+    from: 'pypi',
+    packages: ['agno==3.1.10', 'openai', 'ollama==0.6.3'],
+    script: 'agno_client.py',
+    ran: 'text, a tool in a stream, a class; like, chat, responses and ollama',
+  },
+  {
     name: 'semantic-kernel',
     from: 'pypi',
     packages: ['semantic-kernel==1.45.0'],
@@ -347,6 +380,13 @@ export const CLIENTS: readonly Client[] = [
     packages: ['@openai/codex@0.169.0'],
     script: 'codex.mjs',
     ran: 'codex exec with its default configuration: an answer, and a command of the shell',
+  },
+  {
+    name: 'qwen-code',
+    from: 'npm',
+    packages: ['@qwen-code/qwen-code@0.24.4'],
+    script: 'qwen_code.mjs',
+    ran: 'qwen -p: a call of a tool, an unknown model, a wrong key',
   },
   {
     name: 'claude-code',
