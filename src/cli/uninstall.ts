@@ -6,7 +6,7 @@ import type { Context } from './context.ts';
 import { stopDaemon } from './daemon/stop-daemon.ts';
 import { installationOf } from './installed.ts';
 import { bytes } from './print/format.ts';
-import { note, print, printJson } from './print/output.ts';
+import { note, printJson, say } from './print/output.ts';
 import { table } from './print/table.ts';
 import { programFile } from './program-file.ts';
 import { serviceManager } from './service/managers.ts';
@@ -23,18 +23,18 @@ export async function run({ paths, json }: Context): Promise<number> {
   const left = whatStays(paths);
   if (json) printJson({ service_removed: installed, stopped_pid: pid, left });
   else {
-    print(pid === null ? 'svc is not running.' : `svc has stopped (pid ${pid}).`);
-    if (installed) print(`Its service of ${manager.name} is removed.`);
+    say(pid === null ? 'svc is not running.' : `svc has stopped (pid ${pid}).`);
+    if (installed) say(`Its service of ${manager.name} is removed.`);
     if (problem !== null) note(problem.message);
     if (left.length > 0)
-      print(
+      say(
         `\nThese files stay. Delete them if you no longer need them:\n\n${table(
           ['WHAT', 'SIZE', 'PATH'],
           left.map(({ what, size, path }) => [what, bytes(size), path]),
         )}`,
       );
-    print('\nKeys in a keychain stay too; the keychain lists them under svc.');
-    print(`Then remove the program: ${installationOf(programFile()).remove}`);
+    say('\nKeys in a keychain stay too; the keychain lists them under svc.');
+    say(`Then remove the program: ${installationOf(programFile()).remove}`);
   }
   return 0;
 }

@@ -114,7 +114,7 @@ test('/list shows conversations, and /load continues one or leaves all as it was
   );
   assert.not.ok(stderr.includes('\u001b'), 'a title controls no terminal');
   assert.match(stderr, 'The next turn: local/tiny');
-  assert.match(stderr, 'There is no run run_0.');
+  assert.match(stderr, 'There is no run run_0.\nhint: /list shows conversations.\n');
   assert.match(stderr, 'hint: /list shows them.');
   assert.equal(started(daemon), [{ prompt: 'again', conversation: 'run_7' }]);
 });
@@ -161,9 +161,13 @@ test('a conversation is saved as a new private file', async ({ home, daemon }) =
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'one' }] }];
   daemon.on('run.get', ({ result }) => result({ ...run, messages, output: 'answer 1' }));
   const file = join(home.folder, 'chat.md');
-  const stdin = `/save ${file}\none\n/save ${file}\n`;
+  const stdin = `/save ${file}\none\n/save\n/save ${file}\n`;
   const { stderr } = await home.svc(['chat'], { stdin });
-  assert.match(stderr, 'There is no answer');
+  assert.match(stderr, 'error: There is no answer yet.\nhint: Ask something first.\n');
+  assert.match(
+    stderr,
+    'error: /save needs the name of a file.\nhint: For example: /save chat.md\n',
+  );
   assert.match(readFileSync(file, 'utf8'), '## User\n\none\n\n## Assistant\n\nanswer 1\n');
   assert.is(statSync(file).mode & 0o777, 0o600);
   const again = await home.svc(['chat'], { stdin: `one\n/save ${file}\n` });
@@ -321,6 +325,7 @@ test('a chat sets, attaches and presets, and refuses what is not there', async (
   const lines = [
     '/model nosuch',
     '/model far/gpd',
+    '/set',
     '/set temperatur 1',
     '/set temperature 9',
     '/set temperature 0',
@@ -346,6 +351,7 @@ test('a chat sets, attaches and presets, and refuses what is not there', async (
     'there is no such file',
     /^temperature 0$/m,
     'With the next message: ',
+    /^Nothing is set here\. There are: .*temperature/m,
     'Each answer says how long it took.',
   ])
     assert.match(stderr, said);

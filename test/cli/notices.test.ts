@@ -4,7 +4,7 @@ import { SvcError } from '../../src/errors.ts';
 import { widthOf } from '../../src/logs/width.ts';
 import type { Home } from '../helpers/svc.ts';
 import { hasTerminal, onTerminal, playing, type Script } from '../helpers/terminal.ts';
-import { run, suiteWithDaemon } from './fake-daemon.ts';
+import { completed, run, suiteWithDaemon } from './fake-daemon.ts';
 
 /** Notices and errors at a terminal are broken between words, whatever its width is. */
 const test = suiteWithDaemon('notices');
@@ -118,6 +118,29 @@ onTty('what model pull says of the memory', async ({ home, daemon }) => {
     const after = text.slice(text.lastIndexOf('\r') + 1).replaceAll('\n', ' ');
     assert.is(after, 'local/tiny Ask it with: svc run "…" --model tiny ', 'no bar stays');
   }
+});
+
+onTty('a question about a call', async ({ home, daemon }) => {
+  const call = { call: 1, server: 'files', tool: 'write', approval: 'ask', arguments: '{}' };
+  let decided = () => {};
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    event({ run_id: run.id, seq: 1, type: 'run.tool_requested', data: call });
+    decided = () => result(completed('It is written.'));
+  });
+  daemon.on('approval.get', ({ params, result }) => result({ ...params, arguments: '{}' }));
+  daemon.on('approval.decide', ({ result }) => {
+    result({});
+    decided();
+  });
+  const args = ['run', 'write', '--tools', 'files'];
+  const text = await shown(home, 40, args, [['show) ', 'yes\r']]);
+  assert.match(text, 'The model wants to call files/write.\nAllow it? (yes, no, always, show) yes');
+});
+
+onTty('sentences on stdout', async ({ home }) => {
+  const text = await shown(home, 40, ['upgrade']);
+  assert.match(text, 'Upgrade it with: git pull && npm install\n&& npx svc restart\n');
 });
 
 onTty('tables, and the texts of a run, fit a narrow terminal', async ({ home, daemon }) => {

@@ -201,7 +201,7 @@ export class Chat {
     if (conversation === '')
       throw new SvcError('usage', 'Which conversation?', { hint: '/list shows them.' });
     const { paths } = this.context;
-    const next = await nextTurn({ ...this.whole(''), conversation }, paths);
+    const next = await nextTurn({ ...this.whole(''), conversation }, paths).catch(inChat);
     const text = await nextText(next, paths);
     [this.place, this.last, this.files] = [{ conversation: next.conversation ?? '' }, null, []];
     note(oneLine(`The next turn: ${text}`));
@@ -230,7 +230,8 @@ export class Chat {
         ? []
         : [`${flag} ${this.request[field]}`],
     );
-    note(set.length === 0 ? `${name || 'Nothing'} is not set here.` : set.join(', '));
+    const none = name === '' ? `Nothing is set here. There are: ${flags.join(', ')}` : null;
+    note(set.length === 0 ? (none ?? `${name} is not set here.`) : set.join(', '));
   }
 
   /** The file is read now, so a mistake is found before the message is written. */
@@ -260,8 +261,10 @@ export class Chat {
 
   private async save(file: string): Promise<void> {
     const id = this.last?.run_id ?? null;
-    if (file === '' || id === null)
-      throw new SvcError('usage', 'There is no answer, or no name of a file.', {
+    if (id === null)
+      throw new SvcError('usage', 'There is no answer yet.', { hint: 'Ask something first.' });
+    if (file === '')
+      throw new SvcError('usage', '/save needs the name of a file.', {
         hint: 'For example: /save chat.md',
       });
     const record = await askDaemon(this.context.paths, 'run.get', { id });
@@ -275,6 +278,12 @@ export class Chat {
     }
     note(oneLine(`Written to ${path}.`));
   }
+}
+
+/** A person in a chat types no command of the shell. */
+function inChat(error: unknown): never {
+  if (!(error instanceof SvcError) || !hasCode(error, 'run_unknown')) throw error;
+  throw error.with({ hint: '/list shows conversations.' });
 }
 
 /** An answer that stops at once needs no words before it does. */

@@ -23,6 +23,11 @@ export function print(text: string): void {
   if (!writeAll(1, `${text}\n`)) throw READER_GONE;
 }
 
+/** Prints sentences on stdout. A terminal gets them broken between words. */
+export function say(text: string): void {
+  print(isTerminal(1) ? wrapped(text, terminalColumns(process.stdout)) : text);
+}
+
 export function printJson(value: unknown): void {
   print(spellUnseen(JSON.stringify(value, null, 2)));
 }

@@ -3,7 +3,7 @@ import { isRun } from '../../kernel/stream.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { whyRun } from '../../runtime/history/why.ts';
 import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, printJson, say } from '../print/output.ts';
 import { withLog } from './open-log.ts';
 
 /** Explains the state of a run, with or without a daemon. */
@@ -16,7 +16,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (why === null) throw noSuchRun(written);
   if (json) printJson(why);
   else {
-    print(why.explanation.map(oneLine).join('\n'));
+    say(why.explanation.map(oneLine).join('\n'));
     if (!why.complete) note('The log no longer has its beginning.');
   }
   return 0;

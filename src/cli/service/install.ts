@@ -3,7 +3,7 @@ import type { Paths } from '../../home/paths.ts';
 import type { Context } from '../context.ts';
 import { startDaemon, WAIT } from '../daemon/start-daemon.ts';
 import { stopDaemon } from '../daemon/stop-daemon.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, print, printJson, say } from '../print/output.ts';
 import { serviceManager } from './managers.ts';
 import { describeService, unreached } from './service.ts';
 
@@ -34,7 +34,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   else {
     if (pid !== null)
       note(`The daemon that ran (pid ${pid}) was stopped: the service replaces it.`);
-    print(`svc is a service of ${manager.name}, and starts when you sign in.`);
+    say(`svc is a service of ${manager.name}, and starts when you sign in.`);
     for (const line of advice(manager.name, service.envFile)) note(line);
   }
   return 0;

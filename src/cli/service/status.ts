@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, printJson, say } from '../print/output.ts';
 import { serviceManager } from './managers.ts';
 
 /** Exit code of a service that is not installed, as for a daemon that does not run. */
@@ -10,10 +10,10 @@ export async function run({ json }: Context): Promise<number> {
   const { installed, state, problem } = await manager.status();
   const { name, file } = manager;
   if (json) printJson({ manager: name, file, installed, state, problem: problem?.message ?? null });
-  else if (!installed) print('svc is no service here. Install it with: svc service install');
+  else if (!installed) say('svc is no service here. Install it with: svc service install');
   else {
     const known = problem === null ? state : 'installed, state unknown';
-    print(`${known}, a service of ${name}${file ? `\n${file}` : ''}`);
+    say(`${known}, a service of ${name}${file ? `\n${file}` : ''}`);
     if (problem !== null) note(`${name} cannot be asked: ${problem.message}\n${problem.hint}`);
   }
   return installed ? 0 : NOT_INSTALLED;

@@ -1,6 +1,6 @@
 import type { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, printJson, say } from '../print/output.ts';
 import { serviceManager } from './managers.ts';
 
 /** Removes the definition also where the service manager cannot be asked. */
@@ -11,7 +11,7 @@ export async function run({ json }: Context): Promise<number> {
   if (json)
     printJson({ manager: manager.name, removed: installed, problem: problem?.message ?? null });
   else {
-    print(
+    say(
       installed
         ? `svc is no longer a service of ${manager.name}. Its home is untouched.`
         : `svc is no service of ${manager.name}.`,

@@ -15,7 +15,7 @@ import type { Context } from '../context.ts';
 import { type ProgramFailure, runProgram } from '../foreign-program.ts';
 import { installationOf } from '../installed.ts';
 import { textFlag } from '../parse/flag-values.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, printJson, say } from '../print/output.ts';
 import { programFile } from '../program-file.ts';
 import { serviceManager } from '../service/managers.ts';
 import { withArchive } from './archive.ts';
@@ -49,7 +49,7 @@ async function upgrade({ paths, args, flags, json }: Context): Promise<number> {
     const { installed, words, upgrade: command } = place;
     const program = programFile();
     if (json) printJson({ version: programVersion(), program, installed, command });
-    else print(`svc ${programVersion()} is ${words}: ${program}\nUpgrade it with: ${command}`);
+    else say(`svc ${programVersion()} is ${words}: ${program}\nUpgrade it with: ${command}`);
     return 0;
   }
   if (place.home === null && !(check && given !== undefined))
@@ -85,12 +85,12 @@ async function compareAndSwitch(
   { check, back, json }: Wish,
 ): Promise<number> {
   const { version, root } = candidate;
-  const say = json ? () => {} : print;
+  const report = json ? () => {} : say;
   const daemon = runningDaemon(paths);
   const isHere = build !== null && candidate.build === build;
   if (isHere && (check || daemon === null || isOfThisProgram(daemon))) {
     if (json) printJson({ version, switched: false, differences: [] });
-    else print(`This is svc ${version} already. Nothing was changed.`);
+    else say(`This is svc ${version} already. Nothing was changed.`);
     return 0;
   }
   const started = performance.now();
@@ -100,12 +100,12 @@ async function compareAndSwitch(
   refuseDifferences(candidate, found, { paths, json }, 'Nothing was changed.');
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   if (found !== null)
-    say(
+    report(
       `svc ${version} folds the ${found.events} events of the log to the same states: ` +
         `${found.streams} machines, ${seconds} s.`,
     );
   const wayBack = sayWayBack(candidate);
-  say(wayBack);
+  report(wayBack);
   const facts = {
     version,
     events: found?.events ?? 0,
@@ -114,7 +114,7 @@ async function compareAndSwitch(
   };
   if (check || home === null) {
     if (json) printJson({ ...facts, switched: false, differences: [] });
-    else print('Nothing was changed.');
+    else say('Nothing was changed.');
     return 0;
   }
   const release = daemon === null ? null : await tryLock(paths.upgrade);
@@ -157,7 +157,7 @@ async function compareAndSwitch(
       );
     });
   if (json) printJson({ ...facts, switched: true, differences: [] });
-  else print(`svc ${version} is in use${daemon === null ? '' : ', and its daemon runs'}.`);
+  else say(`svc ${version} is in use${daemon === null ? '' : ', and its daemon runs'}.`);
   return 0;
 }
 
