@@ -18,7 +18,7 @@ import {
   type RuntimeFile,
   readRuntimeFile,
 } from './home/runtime-file.ts';
-import { forgetStart, noteStart } from './home/starting.ts';
+import { forgetStart, noteStart, startEnded } from './home/starting.ts';
 import { programVersion } from './home/version.ts';
 import { ownsAny } from './store/files/ownership.ts';
 import { connect } from './transport/control/client.ts';
@@ -45,7 +45,11 @@ export async function serveDaemon(options: ServeOptions): Promise<number> {
   // Work that does not end in time must not keep the process.
   const leaving = setTimeout(exit, EXIT_AFTER_MS);
   if (!ownsAny()) leaving.unref();
-  if (failure === null) return 0;
+  if (failure === null) {
+    // After ready no parent listens any more.
+    notifyParent({ type: 'failed', error: startEnded().body() });
+    return 0;
+  }
   notifyParent({ type: 'failed', error: failure.body() });
   throw failure;
 }

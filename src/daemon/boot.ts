@@ -76,7 +76,7 @@ export class Boot {
 
   private async start(): Promise<void> {
     try {
-      await startDaemon(this.parts).finally(() => {
+      await startDaemon(this.parts, this.ended.signal).finally(() => {
         this.isStarting = false;
       });
       const { runtime, warning } = this.parts;
@@ -114,12 +114,17 @@ export class Boot {
 
   /** Signals ask the machine to stop. An uncaught error fails the boot. */
   private listen(closed: AbortSignal): void {
-    const { log, runtime } = this.parts;
+    const { log, runtime, kernel } = this.parts;
     listenToSignals(
       (mode) => {
         if (mode === 'exit') {
           log.warn({}, 'left at once, at the third signal');
           return exitAtOnce();
+        }
+        // No run is accepted yet, and no event can be recorded.
+        if (this.isStarting && !kernel.isOpen) {
+          log.info({}, 'stopped before the event log was open');
+          return this.outcome.resolve(null);
         }
         runtime
           .lifecycle({ type: 'stop_requested', mode }, 'signal')

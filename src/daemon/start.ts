@@ -20,9 +20,9 @@ export const STOPPED = Symbol('stopped');
 
 /**
  * Starts the parts of the owner of the home, and records each step as an event. The TCP listeners
- * are bound before the store is opened, so that clients see `starting`.
+ * are bound before the store is opened, so that clients see `starting`. `ended`: the boot is over.
  */
-export async function startDaemon(parts: Parts): Promise<void> {
+export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<void> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
   const { runtime, membership } = parts;
   const bound = await parts.listeners.bind();
@@ -38,6 +38,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
     addresses: { ...bound, socket: null },
   });
   const opened = await store.open();
+  if (ended.aborted) throw STOPPED;
   const drain = () =>
     runtime
       .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')

@@ -77,8 +77,8 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   } = parts;
   const owner = kernel.isOpen;
   if (failure !== null) parts.stopReports.endUnrecorded(failure);
-  // Do not wait twice for a disk that does not answer.
-  const isLate = kernel.stalled?.code === 'store_stalled';
+  // Do not wait twice for a disk that does not answer, nor for a log that is not open yet.
+  const isLate = !owner || kernel.stalled?.code === 'store_stalled';
   if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
   parts.membership.close();
@@ -98,7 +98,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
     .close()
     .catch((error: unknown) => log.warn({ err: error }, 'the last uses of tokens are not saved'));
   const left =
-    owner && failure === null
+    failure === null
       ? await removeRuntimeFile(paths.runtime, boot_id).then(() => null, asSvcError)
       : null;
   if (left !== null) log.error({ code: left.code, err: left.cause }, left.message);

@@ -1,4 +1,5 @@
 import { basename, dirname, join } from 'node:path';
+import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
 import { platform } from './platform.ts';
 import { folderOf, ownerOf, type RuntimeFile } from './runtime-file.ts';
@@ -11,6 +12,14 @@ const { readdirSync, readFileSync, rmSync } = process.getBuiltinModule('node:fs'
  * read a long log. Each has a file beside the runtime file, so that a stop finds it.
  */
 export type Starting = Pick<RuntimeFile, 'pid' | 'process_start'>;
+
+/** The end of a start that was asked to stop. */
+export function startEnded(): SvcError {
+  return new SvcError(
+    'daemon_stopping',
+    'The start was ended: svc stop, or a signal, came before the daemon was ready.',
+  );
+}
 
 /** Notes that this process starts. A failure costs only that a stop does not find it. */
 export async function noteStart(runtime: string): Promise<void> {

@@ -45,6 +45,21 @@ for (const [what, fault, file] of [
   });
 }
 
+faulty('a start that reads a slow log is ended by svc stop', async ({ home }) => {
+  await home.svc(['start']);
+  await home.svc(['stop']);
+  const slow = ['-P', home.paths.database];
+  const [strace = '', ...words] = withFault('pread64:delay_enter=500000');
+  const start = home.spawn(['serve', '--json'], { wrapper: [strace, ...slow, ...words] });
+  await waitFor('it reads the log', () => / starts: pid /.test(start.stdout()), {
+    within_ms: 60_000,
+  });
+  const { code, stdout, stderr } = await home.svc(['stop']);
+  assert.is(code, 0, stderr);
+  assert.match(stdout, /^svc has stopped \(pid \d+\)\.\n$/);
+  assert.match((await start.ended).stdout, 'stopped before the event log was open');
+});
+
 for (const when of [1, 3])
   faulty(`a used up quota at the write ${when} of a start is a full disk`, async ({ home }) => {
     await home.svc(['start']);

@@ -16,6 +16,7 @@ import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { remedyFor } from '../../home/remedy.ts';
+import { startEnded } from '../../home/starting.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { programFile } from '../program-file.ts';
 
@@ -112,7 +113,7 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
       const died = () =>
         fail(
           isStopped
-            ? new SvcError('daemon_stopping', STOPPED)
+            ? startEnded()
             : new SvcError(
                 'internal',
                 `The daemon ended while it started (${signal ?? `exit code ${code}`}).`,
@@ -125,8 +126,6 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
     });
   });
 }
-
-const STOPPED = 'The start was ended: svc stop, or a signal, came before the daemon was ready.';
 
 function openOutput(file: string): number {
   try {
