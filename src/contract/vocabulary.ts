@@ -164,10 +164,8 @@ export function listWithout<S extends v.GenericSchema>(
 function known(value: unknown, entries: v.ObjectEntries, { ignored, blanks }: Leniency): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const fields = Object.entries(value);
-  const isKnown = ([key, field]: [string, unknown]) => {
-    const schema = Object.hasOwn(entries, key) ? entries[key] : undefined;
-    return schema !== undefined;
-  };
+  const isKnown = ([key]: [string, unknown]) =>
+    Object.hasOwn(entries, key) && entries[key] !== undefined;
   const isGiven = ([, field]: [string, unknown]) => !blanks || (field !== '' && field !== null);
   const kept = fields.filter((field) => isKnown(field) && isGiven(field));
   // Another form may have been tried before, which did not know them.

@@ -193,6 +193,27 @@ for (const [kind, said] of Object.entries(CHATS) as [keyof typeof KINDS, Said][]
   });
 }
 
+test("anthropic: a client of chat completions gets it in OpenRouter's field, and returns it", async () => {
+  const { complete, sent, close } = await bootOpaque('anthropic');
+  const asked = { ...FUNCTION, reasoning_effort: 'low', max_tokens: 2000 };
+  try {
+    const { message } = JSON.parse((await complete(asked)).text).choices[0];
+    const texts = message.reasoning_details.map(({ text }: { text?: string }) => text);
+    assert.equal(texts, ['Hm.', undefined, 'Ah.']);
+    const streamed = dataOf((await complete({ ...asked, stream: true })).text);
+    const details = streamed.flatMap(({ choices }) =>
+      choices.flatMap(({ delta }: { delta: Delta }) => delta.reasoning_details ?? []),
+    );
+    assert.equal(details, message.reasoning_details);
+    const result = { ...RESULT, tool_call_id: 'toolu_1' };
+    const again = await complete({ ...asked, messages: [GO, message, result] });
+    assert.is(again.status, 200, again.text);
+    assert.equal(sent()[2].messages[1].content, [...THOUGHTS, USE]);
+  } finally {
+    await close();
+  }
+});
+
 const INCLUDE = { store: false, include: ['reasoning.encrypted_content'] };
 const FLAT = { tools: [{ type: 'function', name: 'files__read', parameters: { type: 'object' } }] };
 /** Without the ids of svc, and what only svc can read. */
@@ -302,6 +323,59 @@ test('responses: a model that knows no include is asked without it', async () =>
     await upstream.stop();
   }
 });
+
+const signatureIn = {
+  google: (body: { contents: { parts: { thoughtSignature?: string }[] }[] }) =>
+    body.contents[1]?.parts.map(({ thoughtSignature }) => thoughtSignature),
+  'google as OpenAI': (body: { messages: Said[] }) =>
+    body.messages[1]?.tool_calls.map(({ extra_content }) => extra_content),
+};
+for (const [kind, signed] of [
+  ['google', 'sig-g'],
+  ['google as OpenAI', EXTRA.extra_content],
+] as const)
+  test(`${kind}: clients of APIs without a place for it in a call get it beside the call`, async () => {
+    const { post, respond, sent, close } = await bootOpaque(kind);
+    const last = () => signatureIn[kind](sent().at(-1));
+    try {
+      const { content } = JSON.parse((await post(TOOLS)).text);
+      const [{ type, data }, { id }] = content;
+      assert.equal([content.length, type], [2, 'redacted_thinking']);
+      const blocks = dataOf((await post({ ...TOOLS, stream: true })).text).flatMap(
+        ({ content_block }) => (content_block === undefined ? [] : [content_block]),
+      );
+      const shape = blocks.map((block) => [block.type, block.data?.slice(0, 13)]);
+      assert.equal(shape, [
+        ['redacted_thinking', data.slice(0, 13)],
+        ['tool_use', undefined],
+      ]);
+      const result = { type: 'tool_result', tool_use_id: id, content: '5' };
+      const messages = [GO, { role: 'assistant', content }, { role: 'user', content: [result] }];
+      assert.is((await post({ ...TOOLS, messages })).status, 200);
+      assert.equal(last(), [signed]);
+      const { output } = JSON.parse((await respond(FLAT)).text);
+      assert.equal(
+        output.map((item: { type: string }) => item.type),
+        ['reasoning', 'function_call'],
+      );
+      const streamed = dataOf((await respond({ ...FLAT, stream: true })).text);
+      const done = streamed.filter((event) => event.type === 'response.output_item.done');
+      assert.equal(
+        done.map(({ item, output_index }) => [item.type, output_index]),
+        [
+          ['reasoning', 0],
+          ['function_call', 1],
+        ],
+      );
+      const { call_id } = output[1];
+      const answered = { type: 'function_call_output', call_id, output: '5' };
+      const again = await respond({ ...FLAT, input: [GO, ...output, answered] });
+      assert.is(again.status, 200, again.text);
+      assert.equal(last(), [signed]);
+    } finally {
+      await close();
+    }
+  });
 
 test('what is too large to keep ends the answer with stream_oversized', async () => {
   const upstream = await Upstream.start(async (x: Exchange) => {

@@ -7,7 +7,7 @@ import { argumentsObject } from '../../json.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
-import { sealed, unsealed } from '../dialect/seal.ts';
+import { sealed, sealedBeside, unsealed } from '../dialect/seal.ts';
 import { toolOfCall } from '../dialect/served-calls.ts';
 
 /** An answer in the form of Anthropic's API. */
@@ -43,7 +43,7 @@ export function messageOf(
   return {
     ...emptyMessage(run, model),
     content: shown.flatMap((one) =>
-      isCall(one) ? callBlocks(answer.run, one, begun) : [blockOf(one, run)],
+      isCall(one) ? callBlocks(answer.run, one, begun) : [...blocksBefore(one), blockOf(one, run)],
     ),
     ...ending({ ...answer, calls: answer.calls.length > 0, refused: answer.refusal !== '' }),
     usage: usageOf(answer.usage),
@@ -117,6 +117,12 @@ export function callBlocks(
   return [...(isNew ? [use] : []), ...(hasEnded(call) ? [result] : [])];
 }
 
+/** What the provider must get back with a call. */
+function blocksBefore(part: OutputPart): object[] {
+  const data = part.type === 'tool_call' ? sealedBeside(part) : null;
+  return data === null ? [] : [{ type: 'redacted_thinking', data }];
+}
+
 /** A refusal is text here: the reason why the answer ended says what it is. */
 function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
   switch (part.type) {
@@ -150,11 +156,15 @@ function thoughtBlock(thought: Thought, run: Pick<RunRecord, 'id'>): object {
   );
 }
 
-/** The block of thoughts without text. Null: they have one, or a signature instead. */
-export function redactedBlock({ text, opaque }: Thought): object | null {
+/**
+ * The block of thoughts without text, or of what belongs to a call. Null: they have a text, or a
+ * signature instead.
+ */
+export function redactedBlock({ text, opaque }: Thought, call?: string): object | null {
   if (opaque === undefined || opaque.form === SIGNATURE || text !== '') return null;
   const { form, data } = opaque;
-  return { type: 'redacted_thinking', data: form === REDACTED ? data : sealed(opaque) };
+  const own = call === undefined ? opaque : { ...opaque, call };
+  return { type: 'redacted_thinking', data: form === REDACTED ? data : sealed(own) };
 }
 
 /**

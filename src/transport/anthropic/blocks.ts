@@ -4,6 +4,7 @@ import { REDACTED } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
 import { anything, flag, object, text } from '../../contract/vocabulary.ts';
 import { servedName } from '../../runtime/tools/served-tools.ts';
+import { Besides } from '../dialect/seal.ts';
 import { signedBy } from './answer.ts';
 import { documentParts, type FileTexts } from './documents.ts';
 
@@ -217,6 +218,7 @@ function addMessage(
     places.at(-1)?.push(place);
   };
   let shown: [MessagePart, string][] = [];
+  const besides = new Besides();
   for (const [index, block] of content.entries()) {
     const isNote = role === 'system' && block.type === 'text' && ATTRIBUTION.test(block.text);
     const contents = isNote ? [] : partsOf(block, texts);
@@ -225,7 +227,10 @@ function addMessage(
       for (const [image, place] of shown) add(image, place);
       shown = [];
     }
-    for (const part of contents) add(part, `${at}.${index}`);
+    for (const each of contents) {
+      const part = besides.take(each);
+      if (part !== null) add(part, `${at}.${index}`);
+    }
     if (block.type === 'tool_result') shown.push(...imagesOf(block, `${at}.${index}`, texts));
   }
   for (const [image, place] of shown) add(image, place);

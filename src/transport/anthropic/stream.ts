@@ -44,6 +44,11 @@ export class MessageEvents {
     let block = this.waiting.find(({ part }) => part === piece.part);
     if (block === undefined && kind === 'text' && piece.text === '' && piece.opaque) return '';
     if (block === undefined) {
+      const { call, opaque } = piece;
+      if (kind === 'tool_call' && opaque !== undefined) {
+        const part = -1 - piece.part;
+        this.waiting.push({ part, kind: 'reasoning', call, opaque, unsent: '', ...unread() });
+      }
       block = { part: piece.part, kind, call: piece.call, unsent: '', ...unread() };
       this.waiting.push(block);
     }
@@ -101,7 +106,8 @@ export class MessageEvents {
     const { kind, call, opaque, unsent: text } = block;
     this.isOpen = true;
     this.index += 1;
-    const redacted = kind === 'reasoning' && opaque ? redactedBlock({ text, opaque }) : null;
+    const redacted =
+      kind === 'reasoning' && opaque ? redactedBlock({ text, opaque }, call?.id) : null;
     block.isRedacted = redacted !== null;
     return event('content_block_start', {
       index: this.index,

@@ -11,6 +11,7 @@ import { asOpaque, opaqueInExtra } from '../../contract/opaque-forms.ts';
 import { audioFormats } from '../../contract/options.ts';
 import { anything, object, oneOf, text } from '../../contract/vocabulary.ts';
 
+import { thoughtIn } from '../dialect/seal.ts';
 import type { FileTexts } from './files.ts';
 
 /** The messages of a chat request, and what they are for a run. */
@@ -167,8 +168,16 @@ function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): M
   const thought = message.reasoning_content || message.reasoning || '';
   const texts = content == null ? [] : typeof content === 'string' ? textParts(content) : content;
   const parts: MessagePart[] = [];
-  const details = reasoning_details?.length ? JSON.stringify(reasoning_details) : '';
-  if (thought !== '' || details !== '')
+  const [own, others] = [[] as MessagePart[], [] as object[]];
+  for (const detail of reasoning_details ?? []) {
+    const sealed = thoughtIn(detail, 'messages');
+    if (sealed === null) others.push(detail);
+    else own.push(sealed);
+  }
+  const details = others.length > 0 ? JSON.stringify(others) : '';
+  parts.push(...own);
+  // The details that svc sealed have the thought, too.
+  if (details !== '' || (thought !== '' && own.length === 0))
     parts.push({ type: 'reasoning', text: thought, ...having(asOpaque(DETAILS, details)) });
   for (const part of texts) {
     if (part.type === 'refusal') parts.push({ type: 'refusal', text: part.refusal });

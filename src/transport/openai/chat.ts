@@ -1,8 +1,10 @@
+import type { OutputPart } from '../../../machines/messages.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { withExtra, withOpaque } from '../../contract/opaque-forms.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
+import { detailOf } from '../dialect/seal.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
 import type { Context } from '../http/route.ts';
 import { type ChatInput, runOfChat } from './chat-input.ts';
@@ -60,12 +62,19 @@ function choiceOf(chat: ChatInput, answer: Answer, index: number): object {
       refusal: refusal === '' ? null : refusal,
       ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
       ...(calls.length === 0 ? {} : { tool_calls: calls.map(callOf) }),
-      ...withOpaque(answer.parts),
+      ...opaqueIn(answer.parts),
     },
     logprobs:
       chat.logprobs === true ? { content: answer.logprobs.map(logprobOf), refusal: null } : null,
     finish_reason: finishOf(finish_reason, calls.length),
   };
+}
+
+/** The fields of a message or a delta for what is opaque in its text and thoughts. */
+function opaqueIn(parts: readonly OutputPart[]): object {
+  const { reasoning_details = [], ...extra } = withOpaque(parts);
+  const details = [...reasoning_details, ...parts.flatMap((part) => detailOf(part) ?? [])];
+  return { ...(details.length === 0 ? {} : { reasoning_details: details }), ...extra };
 }
 
 function callOf({ id, name, arguments: written, opaque }: Answer['calls'][number]): object {
@@ -78,6 +87,8 @@ class Chunks implements ChoiceForm {
   private readonly chat: ChatInput;
   private readonly index: number;
   private isBegun = false;
+  /** The text of each thought, by its part. */
+  private readonly thoughts = new Map<number, string>();
   /** The place of each call, by its part. */
   private readonly calls = new Map<number, number>();
 
@@ -132,7 +143,9 @@ class Chunks implements ChoiceForm {
     if (kind !== 'tool_call') {
       const name = kind === 'reasoning' ? 'reasoning_content' : (kind ?? 'content');
       const said = text === '' && opaque !== undefined ? {} : { [name]: text };
-      return { ...said, ...withOpaque([{ type: kind ?? 'text', text, ...own }]) };
+      if (kind === 'reasoning') this.thoughts.set(part, (this.thoughts.get(part) ?? '') + text);
+      const whole = this.thoughts.get(part) ?? text;
+      return { ...said, ...opaqueIn([{ type: kind ?? 'text', text: whole, ...own }]) };
     }
     const known = this.calls.get(part);
     if (known !== undefined) {

@@ -9,6 +9,7 @@ import type { Completion } from '../../../contract/events.ts';
 import { isShown, type RunLogEvent, ServedCalls } from '../../dialect/served-calls.ts';
 import { InputReader, inputOf } from './custom-input.ts';
 import {
+  at,
   compactionItem,
   contentOf,
   emptied,
@@ -18,6 +19,7 @@ import {
   isThought,
   itemId,
   itemOf,
+  itemsBefore,
   logprobOf,
   NAMES,
   placeIn,
@@ -56,7 +58,8 @@ interface Shown {
  *
  * 1. A sequence number depends only on the events of the run up to there. So a stream that is
  *    resumed, on any boot, has the same events with the same numbers.
- * 2. Each output event of the log makes one delta at most, and opens one item at most.
+ * 2. Each output event of the log makes one delta at most, and opens one item at most. An item
+ *    with what its provider must get back may come before that of a call.
  * 3. Output items are the parts of the answer, in their order. Text ends when the next part begins.
  *    Calls end with the answer, because a provider may return to an earlier call.
  * 4. A response never starts its answer again: `input.ts` asks for the recovery `resume`.
@@ -299,25 +302,25 @@ export class ResponseEvents {
   }
 
   private begin(index: number, part: OutputPart): ResponseEvent[] {
+    const of = [this.source.run_id, part, this.earlier + index] as const;
+    const before = itemsBefore(...of).flatMap((each) => this.atOnce(each));
     const isCustom = part.type === 'tool_call' && sentName(this.names, part.name).custom === true;
     const shown: Shown = {
-      id: itemId(this.source.run_id, part, this.earlier + index),
+      id: itemId(...of),
       output_index: this.output.length,
       part: emptied(part),
       logprobs: [],
       reader: isCustom ? new InputReader() : null,
       ended: null,
     };
-    const make = (status: ItemStatus) => {
-      return itemOf(shown.id, shown.part, shown.ended ?? status, { ...shown, names: this.names });
-    };
+    const make = (status: ItemStatus) =>
+      itemOf(shown.id, shown.part, shown.ended ?? status, { ...shown, names: this.names });
     this.shown.set(index, shown);
     this.output.push(make);
-    const added = this.event('response.output_item.added', {
-      output_index: shown.output_index,
-      item: make('in_progress'),
-    });
-    if (part.type === 'tool_call') return [added];
+    const { output_index } = shown;
+    const item = make('in_progress');
+    const added = this.event('response.output_item.added', { output_index, item });
+    if (part.type === 'tool_call') return [...before, added];
     this.open = shown;
     return isThought(part) ? [added] : [added, this.onContent('added', shown)];
   }
@@ -439,10 +442,6 @@ export class ResponseEvents {
     if (this.parts.length > 0 || this.text === '') return this.parts;
     return [{ type: 'text', text: this.text }];
   }
-}
-
-function at({ id, output_index }: Shown): Item {
-  return { item_id: id, output_index };
 }
 
 function callName({ reader }: Shown): string {

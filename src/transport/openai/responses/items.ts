@@ -9,7 +9,7 @@ import type {
 } from '../../../../machines/messages.ts';
 import { audioFormatOf } from '../../../contract/options.ts';
 import { parseForeignJson } from '../../../json.ts';
-import { sealed } from '../../dialect/seal.ts';
+import { sealed, sealedBeside } from '../../dialect/seal.ts';
 import { sealed as sealedSummary } from './compaction.ts';
 import { inputOf } from './custom-input.ts';
 import { type SentNames, sentName } from './tools.ts';
@@ -81,6 +81,19 @@ export function itemOf(
 
 function encrypted(opaque: Opaque | undefined): { encrypted_content?: string } {
   return opaque === undefined ? {} : { encrypted_content: sealed(opaque) };
+}
+
+/** The item before a call, with what the provider must get back with it. */
+export function itemsBefore(run_id: string, part: OutputPart, index: number): Item[] {
+  const encrypted_content = part.type === 'tool_call' ? sealedBeside(part) : null;
+  if (encrypted_content === null) return [];
+  const id = itemId(run_id, { type: 'reasoning' }, index);
+  return [{ type: 'reasoning', id, summary: [], encrypted_content, status: 'completed' }];
+}
+
+/** Where an item is. */
+export function at({ id, output_index }: { id: string; output_index: number }): Item {
+  return { item_id: id, output_index };
 }
 
 /** What the events of a text are called. */

@@ -4,7 +4,7 @@ import { wrong } from '../../../contract/check.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { servedName } from '../../../runtime/tools/served-tools.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
-import { asItem, unsealed } from '../../dialect/seal.ts';
+import { asItem, Besides, unsealed } from '../../dialect/seal.ts';
 import { imageOf } from '../chat-messages.ts';
 import { fileText } from '../files.ts';
 import { summaryPart } from './compaction.ts';
@@ -43,6 +43,7 @@ export async function messagesOf(
     if (open) for (const part of parts) last.content.push(part);
     else messages.push({ role: 'assistant', content: [...parts] });
   };
+  const besides = new Besides();
   /** Images of the results so far, which follow the last one of them. */
   let shown: MessagePart[] = [];
   const show = () => {
@@ -98,7 +99,7 @@ export async function messagesOf(
       case 'function_call':
       case 'custom_tool_call':
       case 'reasoning': {
-        const parts = itemParts(item, at);
+        const parts = itemParts(item, at).flatMap((part) => besides.take(part) ?? []);
         if (item.type !== 'reasoning' && (item.type === 'custom_tool_call' || item.namespace))
           sent.set(item.call_id, sentAs(item));
         for (const id of parts.flatMap(callId)) calls.add(id);
