@@ -137,7 +137,7 @@ test('after sleep a node with work has the time at once, and no deadline is near
   a.kernel.jumps.subscribe((ms) => jumps.push(ms));
   const { id } = await ask(a, 'first');
   await fleet.pass(10_000);
-  // The monotonic clock of the machine stands still, and its wall clock does not.
+  // The monotonic clock of the machine does not move, and its wall clock does not.
   fleet.clock.jump(8 * HOUR);
   machine.began_ms = -8 * HOUR;
   await fleet.pass(1000);
