@@ -14,6 +14,10 @@ test('a run says how long after its creation its first output and its end were',
   assert.match(text, /^ *first output +after 3 s$/m);
   assert.match(text, /^ *ended +after 75 s$/m);
   assert.not.match(recordText({ ...run, first_output_at: null }), /first output/);
+  const waited = recordText({ ...run, ended_at: at(75), waited_ms: 60_000 });
+  assert.match(waited, /^ *ended +after 15 s \(and waited 60 s for a person\)$/m);
+  const waits = recordText({ ...run, ended_at: null, waited_ms: 60_000 });
+  assert.match(waits, /^ *waited +60 s for a person$/m);
 });
 
 test('a run has each of its figures in its line', () => {
@@ -46,8 +50,7 @@ test('a run has each of its figures in its line', () => {
       ['provider', 'lab (cloud)'],
       ['model', 'tiny'],
       ['first output', 'after 0.5 s'],
-      ['ended', 'after 2 min'],
-      ['waited', '90 s for a person'],
+      ['ended', 'after 30 s (and waited 90 s for a person)'],
       ['tokens', '? in, 53 out'],
       ['load', '1.3 s'],
       ['attempts', '2'],

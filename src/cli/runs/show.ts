@@ -20,6 +20,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** A run as text. */
 export function recordText(record: Results['run.get']): string {
   const { usage, error, tokens_per_second: rate } = record;
+  const waited = waitedFor(record);
   const head = fields([
     [
       'state',
@@ -33,8 +34,8 @@ export function recordText(record: Results['run.get']): string {
     ['model', record.model],
     ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],
     ['first output', between(record.created_at, record.first_output_at)],
-    ['ended', between(record.created_at, record.ended_at)],
-    ['waited', waitedMs(record) === 0 ? null : `${duration(waitedMs(record))} for a person`],
+    ['ended', endedAfter(record)],
+    ['waited', waited === null || record.ended_at !== null ? null : waited],
     [
       'tokens',
       usage.output_tokens === null
@@ -78,6 +79,19 @@ function opaqueText({ opaque_parts: kept = 0, opaque_left_out: left_out = 0 }: R
     ...(left_out === 0 ? [] : [`${left_out} left out, which another provider or model wrote`]),
   ];
   return texts.length === 0 ? null : texts.join('; ');
+}
+
+function waitedFor(record: Results['run.get']): string | null {
+  const ms = waitedMs(record);
+  return ms === 0 ? null : `${duration(ms)} for a person`;
+}
+
+/** As lists and the log say it: from the acceptance, and apart from the waits for persons. */
+function endedAfter(record: Results['run.get']): string | null {
+  if (record.ended_at === null) return null;
+  const ms = Date.parse(record.ended_at) - Date.parse(record.created_at) - waitedMs(record);
+  const waited = waitedFor(record);
+  return `after ${duration(ms)}${waited === null ? '' : ` (and waited ${waited})`}`;
 }
 
 function between(from: string, to: string | null): string | null {

@@ -39,16 +39,21 @@ export function paced(rate) {
   return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
 }
 
+/** From its acceptance to its end, without the waits for persons. @param {Run} run */
+export function tookMs({ created_at, ended_at, waited_ms = 0 }) {
+  return Date.parse(ended_at ?? '') - Date.parse(created_at) - waited_ms;
+}
+
 /** What an answer took, in a line. @param {Run} run */
 export function summaryOf(run) {
-  const { usage, ended_at, created_at } = run;
+  const { usage, ended_at } = run;
   const [first, speed] = [firstTokenMs(run), speedOf(run)];
   return [
     answererOf(run),
     usage.output_tokens === null ? null : `${usage.output_tokens} tokens`,
     speed === null ? null : paced(speed),
     first === null ? null : `first after ${lasting(first)}`,
-    ended_at === null ? null : lasting(Date.parse(ended_at) - Date.parse(created_at)),
+    ended_at === null ? null : lasting(tookMs(run)),
   ]
     .filter((fact) => fact !== null)
     .join(' · ');

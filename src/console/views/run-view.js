@@ -7,7 +7,7 @@ import { answererOf } from '../parts/answerer.js';
 import { clock, lasting, moment } from '../parts/clock.js';
 import { copy, copyButton } from '../parts/copy.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
-import { firstTokenMs, paced, speedOf } from '../parts/figures.js';
+import { firstTokenMs, paced, speedOf, tookMs } from '../parts/figures.js';
 import { conversation, fill, lastTurn, silentParts } from '../parts/messages.js';
 import { drawProblem, problemOf } from '../parts/problem.js';
 import { addressOf, onPlace, place } from '../state/address.js';
@@ -83,12 +83,7 @@ function facts(run) {
         : lasting(Date.parse(run.started_at) - Date.parse(run.created_at)),
     ],
     ['first token', first === null ? null : `after ${lasting(first)}`],
-    [
-      'took',
-      run.ended_at === null
-        ? null
-        : lasting(Date.parse(run.ended_at) - Date.parse(run.created_at) - (run.waited_ms ?? 0)),
-    ],
+    ['took', run.ended_at === null ? null : lasting(tookMs(run))],
     ['waited for you', run.waited_ms === undefined ? null : lasting(run.waited_ms)],
     ['place in queue', run.queue_position === null ? null : String(run.queue_position)],
     ['attempts', run.attempts > 1 ? String(run.attempts) : null],

@@ -260,8 +260,10 @@ function asker({ asked_by, client }: RunContext): string {
   return asked_by ?? client;
 }
 
-function took({ created_at }: RunContext, at: number): string {
-  return seconds(at - created_at);
+/** As lists and records say it: from the acceptance, and apart from the waits for persons. */
+function took({ created_at, paused_ms }: RunContext, at: number): string {
+  const apart = paused_ms === 0 ? '' : ` (and waited ${seconds(paused_ms)} for a person)`;
+  return `${seconds(at - created_at - paused_ms)}${apart}`;
 }
 
 /** `: 12 tokens in, 45 out, 37 a second, stop`. */

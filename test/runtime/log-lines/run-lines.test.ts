@@ -3,8 +3,10 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { logEvents } from '../../../src/runtime/log-lines/log-lines.ts';
+import { callingModel, settled } from '../../helpers/calling-model.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { ScriptedServers } from '../../helpers/scripted-servers.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -46,6 +48,24 @@ test('a run has two lines: who asked for what, and how it ended, without its tex
     `info ${id} completed in 2 s: 12 tokens in, 9 tokens out, 4 a second, length`,
   ]);
   assert.not.match(lines.join(), SECRET);
+});
+
+test('the time of a run is apart from its waits for a person', async () => {
+  const lines: string[] = [];
+  const keep = (_: object, message: string) => void lines.push(message);
+  const servers = new ScriptedServers({
+    'files/write': { run: () => ({ text: 'written', is_error: false }) },
+  });
+  const local = callingModel([['files__write', '{}']]);
+  const { runtime, kernel, clock, daemon } = await bootRuntime({ local, servers });
+  logEvents(kernel, daemon, { debug() {}, info: keep, warn: keep, error: keep });
+  const { id } = await runtime.runs.start({ prompt: 'go', tool_servers: ['files'] }, 'test');
+  await waitFor('the approval', () => runtime.approvals.list().length === 1);
+  clock.advance(540_000);
+  await runtime.approvals.decide(`${id}.1`, { decision: 'allow' }, 'a person');
+  await settled(kernel, id);
+  const end = `${id} completed in 0 s (and waited 540 s for a person): 2 tokens in`;
+  assert.ok(lines.at(-1)?.startsWith(end), lines.at(-1));
 });
 
 test('a failed attempt says when the next one is, and a failure is in one line', async () => {
