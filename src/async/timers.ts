@@ -13,7 +13,7 @@ const READ_TURNS = 16;
 
 /** Calls once after `ms`. Returns what cancels it. `isHeld`: the process does not end before. */
 export function callAfter(ms: number, call: () => void, isHeld = true): () => void {
-  const due = performance.now() + ms;
+  const due = uptimeMs() + ms;
   let isOver = false;
   const start = (fire: () => void, delay: number) => {
     const timer = setTimeout(fire, delay);
@@ -25,13 +25,18 @@ export function callAfter(ms: number, call: () => void, isHeld = true): () => vo
     else setImmediate(callAfterTurns, turns - 1);
   };
   let timer = start(() => {
-    if (performance.now() - due <= FROZEN_MS) call();
+    if (uptimeMs() - due <= FROZEN_MS) call();
     else timer = start(() => callAfterTurns(READ_TURNS), READ_MS);
   }, ms);
   return () => {
     isOver = true;
     clearTimeout(timer);
   };
+}
+
+/** The monotonic clock, without the module that a quick command would load for it. */
+function uptimeMs(): number {
+  return process.uptime() * 1000;
 }
 
 /** As `AbortSignal.timeout`, for an answer that comes through a socket or a pipe. */

@@ -11,15 +11,15 @@ const test = suiteWithDaemon('bundles of commands');
 const ASKS = ['net', 'stream'];
 /** Commands with a bound of their bundle in KiB, a twelfth above it, and the slow modules. */
 const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] }> = {
-  version: { kib: 41 },
+  version: { kib: 43 },
   status: { kib: 81, needs: ASKS },
-  health: { args: ['--source', 'socket'], kib: 58, needs: ASKS },
+  health: { args: ['--source', 'socket'], kib: 61, needs: ASKS },
   // What --run needs is in the whole program.
   logs: { args: ['--tail', '5'], kib: 95 },
   run: { args: ['hi', '--no-start'], kib: 219, needs: ASKS },
-  'runs list': { kib: 70, needs: ASKS },
+  'runs list': { kib: 73, needs: ASKS },
   usage: { kib: 67, needs: ASKS },
-  'model list': { kib: 52, needs: ASKS },
+  'model list': { kib: 55, needs: ASKS },
   'provider list': { kib: 107, needs: ASKS },
 };
 const NOTHING_USED = {
