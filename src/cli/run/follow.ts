@@ -67,8 +67,8 @@ export interface Steps {
  *
  * 1. Each event is consumed once, in order: a new connection continues after the last one.
  * 2. A start whose answer was lost is sent again with the same key, so there is one run.
- * 3. A daemon that is absent at first is started for a new run only, and again if another command
- *    stops it before it has the run.
+ * 3. A daemon that is absent at first is started for a new run only. It is started again if another
+ *    command stops it before it has the run.
  * 4. A daemon that died is started again. One that was stopped is only awaited.
  * 5. `Losses` bounds how often.
  * Throws the daemon's errors, daemon_not_running, and run_interrupted if it does not come back.
