@@ -1,7 +1,8 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
+import { makeHome } from '../helpers/svc.ts';
 import { hasTerminal, onTerminal, playing, type Script } from '../helpers/terminal.ts';
 import { type FakeDaemon, output, run, suiteWithDaemon } from './fake-daemon.ts';
 
@@ -79,6 +80,18 @@ test('from a pipe each line is a turn of one conversation, and /exit ends it', a
     { prompt: 'four', conversation: 'run_1', model: 'big', system: 'be kind' },
     { prompt: 'five', model: 'big', system: 'be kind' },
   ]);
+});
+
+onTty('a chat that may start no daemon starts none', async () => {
+  const alone = makeHome();
+  try {
+    const leave = playing([['> ', '\u0004']]);
+    const { code, text } = await onTerminal(['chat', '--no-start'], alone.env, leave);
+    assert.is(code, 0, text);
+    assert.not.ok(existsSync(alone.paths.runtime));
+  } finally {
+    await alone.close();
+  }
 });
 
 test('/list shows conversations, and /load continues one or leaves all as it was', async ({
