@@ -251,7 +251,7 @@ async function sendNothing(
   sendUnrecorded(context, request, texts, { input_tokens: counted, output_tokens: 0 });
 }
 
-/** An answer that reading the prompts gives: see docs/decisions/0094. */
+/** An answer that reading the prompts gives: see docs/decisions/0093. */
 function sendRead(
   context: CompletionContext,
   request: CompletionInput,
