@@ -533,6 +533,11 @@ export const errors = {
     'Run svc doctor, or install again without --omit=optional.',
     { exit: 9 },
   ),
+  engine_unavailable: startup(
+    'The libraries of llama.cpp are not those of this version of svc.',
+    'Install svc again, so that its packages have the versions that it names.',
+    { exit: 9 },
+  ),
   engine_crashed: provider(
     'The engine process died.',
     'Run it again. If it happens again, see: svc logs, svc doctor',

@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../src/home/paths.ts';
@@ -25,20 +24,6 @@ test('a build without the packages says what to do, and leaves dist as it is', (
   } finally {
     rmSync(folder, { recursive: true });
   }
-});
-
-const built = (file: string) =>
-  import(pathToFileURL(join(packageRoot(), 'dist/src/providers/local/engine', file)).href);
-
-test('the library of the engine in one file has all names of its package', async () => {
-  const [one, whole] = [await built('library.js'), await import('node-llama-cpp')];
-  assert.equal(Object.keys(one).sort(), Object.keys(whole).sort());
-  assert.is(await one.getModuleVersion(), await whole.getModuleVersion());
-});
-
-test('a build of llama.cpp is still tested in another process', async () => {
-  const { testBindingBinary } = await built('testBindingBinary.js');
-  assert.is(await testBindingBinary('/there/is/none.node', undefined, false, 30_000), false);
 });
 
 test.run();

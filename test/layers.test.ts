@@ -313,6 +313,8 @@ const layers: Record<string, Layer> = {
   // It offers what the daemon does, and the findings of svc doctor.
   'src/cli/mcp/serve.ts': { may: ['src/cli', 'src/transport/mcp', ...CLIENT, ...PLACE] },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
+  // A process that loads llama.cpp, to see whether it works.
+  'src/cli/doctor/engine-probe.ts': { may: ['src/providers/local/engine'] },
   'src/cli/doctor': {
     may: [
       'src/cli',
@@ -369,7 +371,7 @@ const HEAVY = [
   'pino-pretty',
   'undici',
   '@ai-sdk/openai-compatible',
-  'node-llama-cpp',
+  'koffi',
   'valibot',
   '@valibot/to-json-schema',
   'node:http',
@@ -492,9 +494,6 @@ test('no folder has too many files, and few files are directly in src', () => {
   for (const [folder, n] of count) assert.ok(n <= FOLDER_FILES_MAX, `${folder}: ${n} files`);
 });
 
-/** The build has the library of the engine in one file. */
-const BUILT_IN = 'node-llama-cpp';
-
 test('imported packages are dependencies, and dependencies are imported', () => {
   const { dependencies, devDependencies } = JSON.parse(
     readFileSync('package.json', 'utf8'),
@@ -504,8 +503,7 @@ test('imported packages are dependencies, and dependencies are imported', () => 
   );
   for (const { from, to, kind } of outside) {
     const there =
-      packageOf(to) in dependencies ||
-      ((kind === 'type' || to === BUILT_IN) && packageOf(to) in devDependencies);
+      packageOf(to) in dependencies || (kind === 'type' && packageOf(to) in devDependencies);
     assert.ok(there, `${from} imports ${to}`);
   }
   const text = files.map((file) => readFileSync(file, 'utf8')).join('\n');
@@ -528,15 +526,10 @@ test('only serve loads a heavy import at its start', () => {
 
 test('only the engine process loads the engine', () => {
   const loaders = imports
-    .filter(({ to, kind }) => to === 'node-llama-cpp' && kind !== 'type')
+    .filter(({ to, kind }) => to === 'koffi' && kind !== 'type')
     .map(({ from }) => from);
   assert.ok(loaders.length > 0);
-  // The doctor loads it in a separate process, to see whether it works.
-  for (const file of loaders)
-    assert.ok(
-      file.startsWith('src/providers/local/engine/') || file === 'src/cli/doctor/engine-probe.ts',
-      file,
-    );
+  for (const file of loaders) assert.ok(file.startsWith('src/providers/local/engine/'), file);
 });
 
 function layerOf(file: string): string {

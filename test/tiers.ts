@@ -80,7 +80,7 @@ export const SMALL_FILES: ReadonlySet<string> = new Set(
 );
 
 const SPAWN = 'node:child_process';
-const ENGINE = /^(src\/providers\/local\/engine\/|node-llama-cpp$)/;
+const ENGINE = /^(src\/providers\/local\/engine\/|koffi$|node-llama-cpp$)/;
 
 /** The files of a tier, in the order in which they run. */
 export function filesOf(tier: Tier, files: readonly string[]): string[] {

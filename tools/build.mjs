@@ -13,7 +13,6 @@ import fs, {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 // Without the packages there is also no Node of this project. An older one has no globSync, so an
 // import of it by name would fail before this sentence.
@@ -29,14 +28,13 @@ const ENTRIES = [
   'src/cli/program.ts',
   'src/cli/doctor/engine-probe.ts',
   'src/providers/local/engine/main.ts',
+  'src/providers/local/engine/worker.ts',
   'src/providers/local/gguf-worker.ts',
   'src/providers/local/inspect-worker.ts',
   'src/runtime/tools/arguments-worker.ts',
   'src/store/sqlite/worker.ts',
   'src/transport/dialect/documents/pdf-worker.ts',
 ];
-const LIBRARY = 'src/providers/local/engine/library.js';
-const TESTER = 'testBindingBinary.js';
 /** Packages that are in the bundles. The others are loaded from node_modules. */
 const POLKA = ['polka', '@polka', 'regexparam', 'trouter'];
 const BUNDLED = [...POLKA, 'mri', 'sade', 'ulid', 'valibot', 'xstate'];
@@ -74,11 +72,6 @@ const outside = {
 function withPlaces(text, path) {
   const place = relative('.', path).replaceAll(sep, '/').replace(/\.ts$/, '.js');
   return text.replaceAll('import.meta.url', `PLACE("${place}")`);
-}
-
-/** The library of the engine is imported from one file: see `library`. */
-function withLibrary(text) {
-  return text.replace(/(?<!typeof )import\('node-llama-cpp'\)/g, `import(PLACE("${LIBRARY}"))`);
 }
 
 /** The whole program imports each file that the table of commands names. */
@@ -120,56 +113,10 @@ const quick = {
   },
 };
 
-/**
- * The library of the engine in one file: importing its 590 modules takes most of the start of an
- * engine. Its modules find files and builds as if each was at its place in the package. The module
- * that tests a build is a second file, because it runs itself as a process, and because the engine
- * may replace it: see `TestedBuild`.
- */
-/** Folders of the packages that are in the bundle. */
-const libraryPackages = new Set();
-const libraryFolder = dirname(fileURLToPath(import.meta.resolve('node-llama-cpp')));
-const library = {
-  name: 'library',
-  setup({ initialOptions, onLoad }) {
-    const isTester = initialOptions.entryPoints[0].in.endsWith(TESTER);
-    onLoad({ filter: /[\\/]node-llama-cpp[\\/]dist[\\/].*\.js$/ }, ({ path }) => {
-      const text = readFileSync(path, 'utf8');
-      const place = relative(libraryFolder, path).replaceAll(sep, '/');
-      if (place.endsWith(TESTER))
-        return {
-          contents: isTester
-            ? text
-            : `export const testBindingBinary = async (...args) =>
-                (await import(new URL('./${TESTER}', import.meta.url))).testBindingBinary(...args);`,
-        };
-      return {
-        contents: text
-          .replaceAll('import.meta.url', `new URL("./${place}", LIBRARY).href`)
-          .replace(/import\("(@node-llama-cpp\/[^"]+)"\)/g, 'import(BUILD_OF("$1"))'),
-      };
-    });
-  },
-};
-/** Files of its package that are read while it runs. They are copied beside the bundle. */
-const LIBRARY_FILES = [
-  'package.json',
-  'LICENSE',
-  'llama/binariesGithubRelease.json',
-  'dist/gguf/types/GgufMetadataTypes.js',
-];
-const LIBRARY_PLACE = join('dist', dirname(LIBRARY), 'node-llama-cpp');
-/** Builds of llama.cpp come from the home, and else from packages beside this one. */
-const LIBRARY_BANNER = `import { existsSync as isThere } from 'node:fs';
-import { createRequire as requireOf } from 'node:module';
-import { join as pathOf } from 'node:path';
-import { pathToFileURL as urlOf } from 'node:url';
-const LIBRARY = new URL('./node-llama-cpp/dist/index.js', import.meta.url).href;
-const require = requireOf(import.meta.url);
-const BUILD_OF = (name) => {
-  const file = pathOf(process.env.ENGINE_BUILDS ?? '', name, 'dist', 'index.js');
-  return urlOf(process.env.ENGINE_BUILDS && isThere(file) ? file : require.resolve(name)).href;
-};`;
+/** Files of node-llama-cpp that are read while the program runs. The package is not in it. */
+const LIBRARY = 'node_modules/node-llama-cpp';
+const LIBRARY_FILES = ['package.json', 'LICENSE', 'dist/gguf/types/GgufMetadataTypes.js'];
+const LIBRARY_PLACE = 'dist/src/providers/local/engine/node-llama-cpp';
 
 /** The sources and polka, changed by each of these functions. */
 const changed = (...changes) => ({
@@ -231,24 +178,12 @@ await bundle(
   },
 );
 await bundle(ENTRIES, { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
-for (const [from, to] of [
-  ['index.js', LIBRARY],
-  [`bindings/utils/${TESTER}`, join(dirname(LIBRARY), TESTER)],
-])
-  await bundle([{ in: join(libraryFolder, from), out: to.replace(/\.js$/, '') }], {
-    plugins: [library],
-    banner: { js: LIBRARY_BANNER },
-    external: ['electron', '@reflink/*'],
-    sourcemap: false,
-    minifyWhitespace: true,
-    metafile: true,
-  });
 addLibraryFiles();
 chmodSync('dist/src/main.js', 0o755);
 link('node_modules/.bin/svc');
 
 async function bundle(entryPoints, options) {
-  const { outputFiles, metafile } = await build({
+  const { outputFiles } = await build({
     entryPoints,
     outbase: '.',
     outdir: 'dist',
@@ -261,9 +196,7 @@ async function bundle(entryPoints, options) {
     legalComments: 'none',
     ...(options.bundle === false ? {} : { define: { BUILD, VERSION } }),
     plugins:
-      options.bundle === false
-        ? []
-        : [outside, changed(withCommands, withLibrary, withPlaces, withBuiltins)],
+      options.bundle === false ? [] : [outside, changed(withCommands, withPlaces, withBuiltins)],
     write: false,
     logLevel: 'warning',
     ...options,
@@ -272,21 +205,14 @@ async function bundle(entryPoints, options) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, textOf(text, path, options));
   }
-  for (const file of Object.keys(metafile?.inputs ?? {})) {
-    const [folder] = /^.*node_modules\/(@[^/]+\/)?[^/]+(?=\/)/.exec(file) ?? [];
-    if (folder !== undefined) libraryPackages.add(folder);
-  }
 }
 
-/** Also the licences of all packages that are in the bundle, and their names. */
+/** Also the licence of the package, and its name. */
 function addLibraryFiles() {
-  for (const file of LIBRARY_FILES)
-    cpSync(join(libraryFolder, '..', file), join(LIBRARY_PLACE, file));
-  const parts = [...libraryPackages].sort().map(partOf);
-  const text = parts.map(({ section }) => section).join('\n\n');
-  writeFileSync(join(LIBRARY_PLACE, 'LICENSES.txt'), `${text}\n`);
-  const names = parts.map(({ name, version }) => ({ name, version }));
-  writeFileSync(join(LIBRARY_PLACE, 'packages.json'), `${JSON.stringify(names, null, 2)}\n`);
+  for (const file of LIBRARY_FILES) cpSync(join(LIBRARY, file), join(LIBRARY_PLACE, file));
+  const { section, name, version } = partOf(LIBRARY);
+  writeFileSync(join(LIBRARY_PLACE, 'LICENSES.txt'), `${section}\n`);
+  writeFileSync(join(LIBRARY_PLACE, 'packages.json'), `${JSON.stringify([{ name, version }])}\n`);
 }
 
 function textOf(text, path, { bundle, format }) {

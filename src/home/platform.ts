@@ -13,6 +13,8 @@ const rows = {
   path: [posix, posix, win32],
   /** The folders of svc, without SVC_HOME. */
   folders: [xdgFolders, libraryFolders, localFolders],
+  /** What packages of llama.cpp call the system. */
+  engineSystem: ['linux', 'mac', 'win'],
   userFolder: [homeOfUnix, homeOfUnix, homeOfWindows],
   /** The address of the local socket that belongs at a path. */
   socket: [socketFile, socketFile, pipe],

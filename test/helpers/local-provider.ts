@@ -15,7 +15,6 @@ import {
 } from '../../src/providers/local/provider.ts';
 import type { OutputPart } from '../../src/providers/port.ts';
 import { type Asking, asking } from './asking.ts';
-import { keepEngineCache, lendEngineCache } from './engine-cache.ts';
 import { driveEngines, type EngineDrivers } from './engine-drivers.ts';
 
 export interface LocalHarness extends LocalProvider {
@@ -36,7 +35,6 @@ export function makeLocalProvider(
   options: Partial<Omit<LocalProviderOptions, 'limits'>> & { limits?: Partial<Limits> } = {},
 ): LocalHarness {
   const folder = mkdtempSync(join(tmpdir(), 'svc-local-'));
-  lendEngineCache(folder);
   const printed: string[] = [];
   const log: Log = {
     debug: (_, message) => void printed.push(message),
@@ -73,7 +71,6 @@ export function makeLocalProvider(
     },
     close: async () => {
       await local.provider.close();
-      keepEngineCache(folder);
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };

@@ -6,7 +6,6 @@ import { ALLOCATOR } from '../../src/home/allocator.ts';
 import { findPaths, type Paths, packageRoot } from '../../src/home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { fixedLimits, type Limits } from '../../src/limits.ts';
-import { keepEngineCache, lendEngineCache } from './engine-cache.ts';
 import { SMALL_RESERVE_SETTING } from './small-reserve.ts';
 
 /** The built program, run as a user runs it. */
@@ -80,7 +79,6 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
   };
   const full = withBounds({ ...base, ...env });
   const paths = findPaths(full);
-  if (paths.cache.startsWith(folder)) lendEngineCache(paths.cache);
   const started = new Set<ChildProcess>();
   let isClosed = false;
   const start = (args: readonly string[], options: RunOptions = {}) => {
@@ -100,7 +98,6 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
       const found = readRuntimeFile(paths.runtime);
       if (found.kind === 'present' && ownerOf(found.file) === 'ours')
         process.kill(found.file.pid, 'SIGKILL');
-      keepEngineCache(paths.cache);
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };

@@ -33,7 +33,7 @@ function installedParts(root: string): Part[] {
     .map((file) => partOf(join(modules, file, '..')));
 }
 
-/** The packages that are in the library of the engine: see tools/build.mjs. */
+/** Files of a package that the program has: see tools/build.mjs. */
 const LIBRARY = 'lib/svc/dist/src/providers/local/engine/node-llama-cpp';
 
 /**

@@ -20,11 +20,9 @@ const BUILT_IN = 'svc-mini';
 
 /** Starts llama.cpp in another process. Rejects if it cannot be loaded. */
 export async function probeEngine(paths: Paths): Promise<{ gpu: string | false; cores: number }> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [PROBE, join(paths.cache, 'engine-code')],
-    { timeout: PROBE_MS, env: { ...process.env, ENGINE_BUILDS: buildsFolder(paths) } },
-  );
+  const { stdout } = await promisify(execFile)(process.execPath, [PROBE, buildsFolder(paths)], {
+    timeout: PROBE_MS,
+  });
   return JSON.parse(stdout);
 }
 

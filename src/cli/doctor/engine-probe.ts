@@ -1,13 +1,11 @@
-import { existsSync } from 'node:fs';
-import { enableCompileCache } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { startLlama } from '../../providers/local/engine/open-model.ts';
 
 /**
- * A separate process: loads llama.cpp as the engine does, and prints its build and its cores. Its
- * argument is the folder of the code that the engine has compiled; it makes none.
+ * A separate process: loads llama.cpp as the engine does, and prints what computes. Its argument is
+ * the folder of builds for graphics cards.
  */
-const [, , compiled = ''] = process.argv;
-if (existsSync(compiled)) enableCompileCache(compiled);
-const { getLlama } = await import('node-llama-cpp');
-const llama = await getLlama({ gpu: 'auto', build: 'never', progressLogs: false });
-console.log(JSON.stringify({ gpu: llama.gpu, cores: llama.cpuMathCores }));
-await llama.dispose();
+const [, , builds] = process.argv;
+const { gpu } = startLlama({ gpu_layers: 'auto', template_ms: 0, ...(builds ? { builds } : {}) });
+console.log(JSON.stringify({ gpu: gpu ?? false, cores: availableParallelism() }));
+process.exit(0);

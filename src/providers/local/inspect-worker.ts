@@ -4,7 +4,7 @@ import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { answerQuestions } from '../../async/foreign-child.ts';
 import { partsOf } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
-import { libraryFile } from './engine/library.ts';
+import { libraryFile } from './engine/library-file.ts';
 import { chooseTemplate } from './engine/template/choose.ts';
 import { withinTime } from './engine/template/within-time.ts';
 import {

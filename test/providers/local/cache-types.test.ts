@@ -15,10 +15,10 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 const SMALL: Attention = { cache_keys: 'q8_0', cache_values: 'q4_0', flash: 'auto' };
 
-/** Bytes of a context in memory, which llama.cpp says. */
-async function contextBytes(attention: Attention): Promise<number> {
+/** Bytes of a computed sequence, which llama.cpp says. */
+async function sequenceBytes(attention: Attention): Promise<number> {
   const path = makeGguf(join(folder, 'wide.gguf'), { context: 2048, width: 256, layers: 8 });
-  const { context, model } = await loadModel(
+  const { context } = await loadModel(
     {
       type: 'load',
       path,
@@ -32,18 +32,22 @@ async function contextBytes(attention: Attention): Promise<number> {
       batching: false,
       template_ms: 10_000,
     },
-    () => {},
+    () => true,
   );
-  const native = context as unknown as { _ctx: { getMemoryBreakdown(): { cpuRam: number } } };
-  const { cpuRam } = native._ctx.getMemoryBreakdown();
-  await model.dispose();
-  return cpuRam;
+  context.initBatch();
+  context.addToBatch(0, 0, Array(TOKENS).fill(5), []);
+  context.decodeBatch();
+  const bytes = context.getSequenceSize(0);
+  context.dispose();
+  return bytes;
 }
 
-test('the types reach the context: it has fewer bytes by what they say', async () => {
-  const usual = await contextBytes(ATTENTION);
-  const small = await contextBytes(SMALL);
-  const numbers = 2048 * 8 * 256;
+const TOKENS = 128;
+
+test('the types reach the context: a sequence has fewer bytes by what they say', async () => {
+  const usual = await sequenceBytes(ATTENTION);
+  const small = await sequenceBytes(SMALL);
+  const numbers = TOKENS * 8 * 256;
   const less = (numbers * (16 - 8.5 + (16 - 4.5))) / 8;
   assert.ok(usual - small > 0.9 * less, `${usual} and ${small} bytes`);
 });
@@ -93,11 +97,9 @@ test('the time of a load is from its beginning to now', () => {
   const { now } = performance;
   performance.now = () => 1500.4;
   try {
-    const model = { llama: { gpu: false }, gpuLayers: 9 } as unknown as Parameters<
-      typeof infoOf
-    >[0];
+    const model = { llama: { gpu: null }, gpuLayers: 9 } as unknown as Parameters<typeof infoOf>[0];
     const { load_ms, gpu, gpu_layers } = infoOf(model, 500, {} as Parameters<typeof infoOf>[2]);
-    assert.equal([load_ms, gpu, gpu_layers], [1000, 'cpu', 0]);
+    assert.equal([load_ms, gpu, gpu_layers], [1000, 'cpu', 9]);
   } finally {
     performance.now = now;
   }

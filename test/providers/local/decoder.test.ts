@@ -5,15 +5,23 @@ import {
   newMember,
   type Sample,
 } from '../../../src/providers/local/engine/decode/decoder.ts';
-import type { NativeContext } from '../../../src/providers/local/engine/decode/native.ts';
 import type { TokenSampler } from '../../../src/providers/local/engine/decode/sampler.ts';
 import { steps } from '../../../src/providers/local/engine/decode/steps.ts';
+import type { Context } from '../../../src/providers/local/engine/native/context.ts';
 
 type Token = Parameters<Decoder['compute']>[2][number];
 
-/** A decoder never asks for these. */
-type Files = 'saveSequenceStateToFile' | 'loadSequenceStateFromFile' | 'getStateSize';
-type Kept = Omit<NativeContext, Files>;
+/** What a decoder asks of a context. */
+type Kept = Pick<
+  Context,
+  | 'initBatch'
+  | 'addToBatch'
+  | 'decodeBatch'
+  | 'removeTokenCellsFromSequence'
+  | 'getSequenceKvCacheMinPosition'
+  | 'disposeSequence'
+  | 'setThreads'
+>;
 
 /** A context whose batches end when the test says so. The next token is the position. */
 class FakeContext implements Kept {
@@ -30,7 +38,7 @@ class FakeContext implements Kept {
     this.batches.push([]);
   }
 
-  addToBatch(sequence: number, at: number, tokens: Uint32Array, wanted: Uint32Array): Uint32Array {
+  addToBatch(sequence: number, at: number, tokens: readonly number[], wanted: number[]): number[] {
     this.batches.at(-1)?.push(`${sequence} ${at} ${tokens.length}`);
     return wanted;
   }
@@ -40,10 +48,6 @@ class FakeContext implements Kept {
     this.computing = Promise.withResolvers();
     for (const hear of this.arrived) hear();
     return this.computing.promise;
-  }
-
-  sampleToken(index: number): Promise<never> {
-    return Promise.resolve(index as never);
   }
 
   removeTokenCellsFromSequence(...range: [number, number, number]): boolean {
@@ -81,7 +85,7 @@ class FakeContext implements Kept {
 
 function open() {
   const native = new FakeContext();
-  const decoder = new Decoder(native as Kept as NativeContext, 3);
+  const decoder = new Decoder(native as Kept as Context, 3);
   const run = (place: number, exact = false) => {
     const abort = new AbortController();
     const member = newMember({ exact, batched: false, signal: abort.signal });
@@ -101,7 +105,7 @@ function open() {
 const places = ({ batches }: FakeContext) =>
   batches.slice(1).map(([work]) => Number(work?.split(' ')[0]));
 
-const SAMPLE: Sample<string> = (_, index) => Promise.resolve(`after ${index}`);
+const SAMPLE: Sample<string> = (_, index) => `after ${index}`;
 
 /** An answer to a prompt of 24 tokens, in parts of 8. */
 function stepping({ decoder, run }: ReturnType<typeof open>) {
@@ -115,8 +119,8 @@ function stepping({ decoder, run }: ReturnType<typeof open>) {
     run: '',
     saved: 0,
   };
-  const step = { token: 7 as Token, probability: 1, probabilities: null };
-  const sampler = { after: () => () => Promise.resolve(step) } as unknown as TokenSampler;
+  const step = { token: 7 as Token, score: null };
+  const sampler = { after: () => () => step } as unknown as TokenSampler;
   const prompt = Array<Token>(24).fill(7 as Token);
   const answer = steps(
     { prompt, parts: [24], kept: 0, answered: [] },
@@ -341,6 +345,8 @@ test('a batch does not wait for a run that has left', async () => {
   await native.end();
   await Promise.all(both);
   decoder.leave(two.member);
+  // Between two batches it hears messages.
+  await new Promise((done) => setImmediate(done));
   const next = one.compute();
   // A batch that waits for a run takes more steps.
   for (let step = 0; step < 10; step += 1) await null;

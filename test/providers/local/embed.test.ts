@@ -38,7 +38,10 @@ test('each text has its vector, in order, of the width of the model and of lengt
   for (const vector of vectors) assert.ok(isNear(length(vector), 1), `${length(vector)}`);
   assert.ok((input_tokens ?? 0) >= TEXTS.join('').length, 'each character has a token');
   const [again] = (await embed([TEXTS[1] ?? ''])).vectors;
-  assert.equal(again, vectors[1], 'the same text has the same vector, alone too');
+  // Texts are computed together, which rounds otherwise.
+  const other = vectors[1] ?? [];
+  const product = again?.reduce((sum, number, at) => sum + number * (other[at] ?? 0), 0) ?? 0;
+  assert.ok(product > 0.9999, `the same text has the same vector, alone too: ${product}`);
   assert.not.equal(vectors[0], vectors[1]);
 });
 

@@ -1,12 +1,25 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Llama } from 'node-llama-cpp';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gpuWarning } from '../../../src/contract/loaded-models.ts';
-import { gpuFacts, infoOf, openModel } from '../../../src/providers/local/engine/load.ts';
-import { ATTENTION, type LoadOrder } from '../../../src/providers/local/engine/messages.ts';
+import { gpuFacts, infoOf } from '../../../src/providers/local/engine/load.ts';
+import {
+  ATTENTION,
+  type GpuLayers,
+  type LoadOrder,
+} from '../../../src/providers/local/engine/messages.ts';
+import { readHeader } from '../../../src/providers/local/engine/native/header.ts';
+import {
+  fittingLayers,
+  gpuLayersOf,
+  startLlama,
+} from '../../../src/providers/local/engine/open-model.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-gpu-'));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 const order: LoadOrder = {
   type: 'load',
@@ -22,26 +35,30 @@ const order: LoadOrder = {
   template_ms: 1,
 };
 
-/** What the library is asked for. */
-async function asked(changes: Partial<LoadOrder>): Promise<unknown> {
-  let found: unknown;
-  const loadModel = async (options: { gpuLayers: unknown }) => {
-    found = options.gpuLayers;
-  };
-  await openModel({ loadModel } as unknown as Llama, { ...order, ...changes }, () => {});
-  return found;
-}
+const GB = 1024 ** 3;
 
-test('by default the layers that fit beside the contexts of all runs are on the GPU', async () => {
-  assert.equal(await asked({}), { fitContext: { contextSize: 16_384, embeddingContext: false } });
-  assert.equal(await asked({ purpose: 'embeddings', parallel: 1, context_tokens: 2048 }), {
-    fitContext: { contextSize: 2048, embeddingContext: true },
-  });
+test('by default the layers that fit beside the contexts of all runs are on the GPU', () => {
+  const model = { layers: 33, weights: 8 * GB, cache: 4 * GB };
+  assert.is(fittingLayers(24 * GB, model), 33);
+  assert.is(fittingLayers(6.5 * GB, model), 16);
+  assert.is(fittingLayers(6.5 * GB, { ...model, cache: 0 }), 24);
+  assert.is(fittingLayers(0.2 * GB, model), 0);
 });
 
-test('a number of layers, or all, is passed on', async () => {
-  assert.is(await asked({ gpu_layers: 12 }), 12);
-  assert.is(await asked({ gpu_layers: 'max' }), 'max');
+test('a number of layers, or all, is what the model has, and without a card it has none', () => {
+  const path = makeGguf(join(folder, 'layers.gguf'), { layers: 3 });
+  const llama = startLlama({ gpu_layers: 0, template_ms: 0 });
+  const header = readHeader(llama.c, path);
+  if (header === null) throw new Error('no header');
+  const layersOf = (gpu_layers: GpuLayers, gpu: string | null = 'cuda') => {
+    const card = { gpu, gpuMemory: () => ({ free: 4 * GB, total: 8 * GB }) };
+    return gpuLayersOf(card, header, { path, gpu_layers, context_tokens: 64, parallel: 1 });
+  };
+  assert.equal(
+    ['max', 'auto', 2, 9, 0].map((wanted) => layersOf(wanted as GpuLayers)),
+    [4, 4, 2, 4, 0],
+  );
+  assert.is(layersOf('max', null), 0);
 });
 
 test('the record says what computes', () => {
@@ -52,39 +69,30 @@ test('the record says what computes', () => {
     chat_template: 'x',
     batching: false,
   };
-  const computed = (gpu: string | false) => {
-    const model = { llama: { gpu }, gpuLayers: 33 } as never;
+  const computed = (gpu: string | null) => {
+    const model = { llama: { gpu }, gpuLayers: gpu === null ? 0 : 33 } as never;
     const { load_ms, ...info } = infoOf(model, performance.now() - 10, chosen);
     assert.ok(load_ms >= 10);
     return info;
   };
   assert.equal(computed('cuda'), { ...chosen, gpu: 'cuda', gpu_layers: 33 });
-  assert.equal(computed(false), { ...chosen, gpu: 'cpu', gpu_layers: 0 });
+  assert.equal(computed(null), { ...chosen, gpu: 'cpu', gpu_layers: 0 });
 });
 
 test('a load says how many layers the one before had on the GPU, also after a restart', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-gpu-'));
-  try {
-    const threads_file = join(folder, 'measured.json');
-    const facts = (gpu: 'cuda' | false, gpuLayers: number, changes: Partial<LoadOrder> = {}) => {
-      const llama = { gpu, getVramState: async () => ({ total: 8e9 }) };
-      return gpuFacts({ llama, gpuLayers } as never, { ...order, threads_file, ...changes });
-    };
-    assert.equal(await facts(false, 0), {}, 'without a GPU there is nothing to say');
-    assert.equal(await facts('cuda', 33), { gpu_bytes: 8e9 });
-    assert.equal(await facts('cuda', 20), { gpu_layers_before: 33, gpu_bytes: 8e9 });
-    assert.equal(await facts(false, 0), { gpu_layers_before: 20 }, 'the driver is gone');
-    assert.equal(await facts('cuda', 0), { gpu_layers_before: 20, gpu_bytes: 8e9 });
-    assert.equal(
-      await facts('cuda', 12, { gpu_layers: 12 }),
-      { gpu_bytes: 8e9 },
-      'another setting',
-    );
-    assert.equal(await facts(false, 0, { gpu_layers: 0 }), {}, 'the user wants none there');
-    assert.equal(await facts('cuda', 9, { path: '/other.gguf' }), { gpu_bytes: 8e9 });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const threads_file = join(folder, 'measured.json');
+  const facts = (gpu: 'cuda' | null, gpuLayers: number, changes: Partial<LoadOrder> = {}) => {
+    const llama = { gpu, gpuMemory: () => ({ free: 1, total: 8e9 }) };
+    return gpuFacts({ llama, gpuLayers } as never, { ...order, threads_file, ...changes });
+  };
+  assert.equal(await facts(null, 0), {}, 'without a GPU there is nothing to say');
+  assert.equal(await facts('cuda', 33), { gpu_bytes: 8e9 });
+  assert.equal(await facts('cuda', 20), { gpu_layers_before: 33, gpu_bytes: 8e9 });
+  assert.equal(await facts(null, 0), { gpu_layers_before: 20 }, 'the driver is gone');
+  assert.equal(await facts('cuda', 0), { gpu_layers_before: 20, gpu_bytes: 8e9 });
+  assert.equal(await facts('cuda', 12, { gpu_layers: 12 }), { gpu_bytes: 8e9 }, 'another setting');
+  assert.equal(await facts(null, 0, { gpu_layers: 0 }), {}, 'the user wants none there');
+  assert.equal(await facts('cuda', 9, { path: '/other.gguf' }), { gpu_bytes: 8e9 });
 });
 
 test('fewer layers than before, or none beside a GPU, is a warning with what to do', () => {

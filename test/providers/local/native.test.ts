@@ -1,17 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  getLlama,
-  type LlamaContext,
-  type SequenceEvaluateOptions,
-  type Token,
-} from 'node-llama-cpp';
+import { getLlama, type LlamaContext, type SequenceEvaluateOptions } from 'node-llama-cpp';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../../src/errors.ts';
 import { Decoder, newMember } from '../../../src/providers/local/engine/decode/decoder.ts';
-import { nativeContext } from '../../../src/providers/local/engine/decode/native.ts';
 import {
   type Sampling,
   type Step,
@@ -19,25 +12,36 @@ import {
   TokenSampler,
 } from '../../../src/providers/local/engine/decode/sampler.ts';
 import { scoreTokens } from '../../../src/providers/local/engine/decode/scores.ts';
+import { LAYOUTS } from '../../../src/providers/local/engine/native/abi.ts';
+import { checkLayouts, libraryFiles } from '../../../src/providers/local/engine/native/library.ts';
+import type { Token } from '../../../src/providers/local/engine/native/model.ts';
+import { StopFlags } from '../../../src/providers/local/engine/native/stop-flags.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { failure } from '../../helpers/failure.ts';
+import { openNative } from '../../helpers/native-model.ts';
 
-/** The engine calls llama.cpp by parts of the library that are not documented. */
+/** llama.cpp by its C interface, compared with another way to call the same libraries. */
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-native-'));
-const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false });
-const model = await llama.loadModel({ modelPath: makeGguf(join(folder, 'model.gguf')) });
-const prompt = model.tokenize('What does the library answer to this?');
+const path = makeGguf(join(folder, 'model.gguf'));
+const model = openNative(path);
+const { c } = model.llama;
+const other = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false });
+const otherModel = await other.loadModel({ modelPath: path });
+const QUESTION = 'What does the library answer to this?';
+const prompt = model.tokenize(QUESTION);
+const otherPrompt = otherModel.tokenize(QUESTION);
 const TOKENS = 70;
 
 test.after(async () => {
-  await llama.dispose();
+  await other.dispose();
   rmSync(folder, { recursive: true, force: true });
 });
 
 const usual: Sampling = { temperature: 0.9, seed: 5, judged: 0, explained: null };
 const penalties = { presence_penalty: 0.4, frequency_penalty: 0.3, repeat_penalty: 1.2 };
 
-/** Each with what the library calls it. */
+/** Each with what the other library calls it. */
 const cases: [name: string, sampling: Sampling, options: SequenceEvaluateOptions][] = [
   ['the most likely tokens', { ...usual, temperature: 0 }, { temperature: 0 }],
   ['sampled tokens', usual, { temperature: 0.9 }],
@@ -52,32 +56,42 @@ const cases: [name: string, sampling: Sampling, options: SequenceEvaluateOptions
     { ...usual, temperature: 0, options: penalties },
     { temperature: 0 },
   ],
-  ['judged tokens', { ...usual, judged: 20 }, { temperature: 0.9 }],
 ];
 
 for (const [name, sampling, options] of cases) {
-  test(`${name} are those of the public way of the library`, async () => {
-    const ours = await withContext((context) => decoded(context, sampling));
-    const theirs = await withContext((context) => evaluated(context, sampling, options));
+  test(`${name} are those of the other library`, async () => {
+    const ours = (await decoded(sampling)).map(({ token }) => token);
+    const context = await otherModel.createContext({ contextSize: 256, threads: 1 });
+    const theirs = await evaluated(context, sampling, options);
+    await context.dispose();
     assert.is(ours.length, TOKENS);
-    assert.equal(
-      ours.map(({ token }) => token),
-      theirs.map(({ token }) => token),
-    );
     assert.equal(ours, theirs);
   });
 }
 
-/** By the public way of the library, at the temperature that changes nothing. */
+test('an answer that is cut off anywhere continues with the same tokens', async () => {
+  const sampling = { ...usual, options: { ...penalties, dry_multiplier: 0.8 } };
+  const whole = (await decoded(sampling)).map(({ token }) => token);
+  for (const cut of [1, 33, TOKENS - 1])
+    assert.equal(
+      (await decoded(sampling, whole.slice(0, cut))).map(({ token }) => token),
+      whole.slice(cut),
+    );
+});
+
+/** By the other library, at the temperature that changes nothing. */
 async function probabilitiesAfter(tokens: readonly Token[]): Promise<ReadonlyMap<Token, number>> {
-  return withContext(async (context) => {
+  const context = await otherModel.createContext({ contextSize: 256, threads: 1 });
+  try {
     const all = { temperature: 1, topK: 0, topP: 1, minP: 0 };
     const evaluation = context
       .getSequence()
-      .evaluateWithMetadata([...tokens], { probabilities: true }, all);
+      .evaluateWithMetadata(tokens as typeof otherPrompt, { probabilities: true }, all);
     for await (const { probabilities } of evaluation) return probabilities;
     throw new Error('no token');
-  });
+  } finally {
+    await context.dispose();
+  }
 }
 
 const near = (one: number, other: number) => Math.abs(one - other) < 0.001;
@@ -86,8 +100,8 @@ test('scores are those of the model, whatever the sampling', async () => {
   const expected = await probabilitiesAfter(prompt);
   const likeliest = [...expected].slice(0, 5);
   for (const [, sampling] of cases) {
-    const steps = await withContext((context) => decoded(context, { ...sampling, explained: 5 }));
-    const { token, score } = steps[0] as Step;
+    const [step] = await decoded({ ...sampling, explained: 5 }, [], 1);
+    const { token = 0, score } = step ?? {};
     assert.ok(near(score?.logprob ?? 1, Math.log(expected.get(token) ?? 0)));
     assert.equal(
       score?.top.map((one) => one.token),
@@ -102,14 +116,14 @@ test('each token of a text has its score, in parts of any length', async () => {
   const text = Array.from({ length: 5 }, () => prompt).flat();
   assert.ok(text.length > 2 * 32);
   const { signal } = new AbortController();
-  const scores = await withContext((context) =>
-    scoreTokens(
-      { model, decoder: new Decoder(nativeContext(context), 1) },
-      { place: 0, tokens: [] },
-      text,
-      { top: 2, signal },
-    ),
+  const context = model.createContext({ contextSize: 256, sequences: 1, batch: 64, threads: 1 });
+  const scores = await scoreTokens(
+    { model, decoder: new Decoder(context, 1) },
+    { place: 0, tokens: [] },
+    text,
+    { top: 2, signal },
   );
+  context.dispose();
   assert.is(scores.length, text.length);
   for (const at of [0, 30, 31, 32, text.length - 1]) {
     const expected = await probabilitiesAfter(text.slice(0, at + 1));
@@ -124,80 +138,170 @@ test('each token of a text has its score, in parts of any length', async () => {
   }
 });
 
-test('a library of another form is refused, with what it lacks', async () => {
-  const methods = { initBatch() {}, addToBatch() {}, sampleToken() {}, setThreads() {} };
-  const other = { _ctx: methods, model: { llama: {} } };
-  try {
-    nativeContext(other as unknown as LlamaContext);
-    assert.unreachable();
-  } catch (thrown) {
-    assert.instance(thrown, SvcError);
-    const { code, cause } = thrown as SvcError;
-    assert.is(code, 'engine_missing');
-    assert.match(String(cause), 'no decodeBatch, removeTokenCellsFromSequence, disposeSequence, ');
-  }
+test('texts and tokens are those of the other library', () => {
+  const texts = ['Hi  there', ' leading', '\n\nlines', 'é漢字🦙', '<|im_start|>user', 'a\0b', ''];
+  for (const text of texts)
+    for (const special of [false, true])
+      for (const behind of [false, true]) {
+        const theirs = otherModel.tokenize(text, special, ...(behind ? ([TRIMMED] as const) : []));
+        const ours = model.tokenize(text, special, behind);
+        assert.equal(ours, theirs as number[], JSON.stringify([text, special, behind]));
+        for (let cut = 0; cut < ours.length; cut += 1)
+          assert.is(
+            model.detokenize(ours.slice(cut), special, ours.slice(0, cut)),
+            otherModel.detokenize(theirs.slice(cut), special, theirs.slice(0, cut)),
+          );
+      }
+});
+const TRIMMED = 'trimLeadingSpace';
+
+test('a batch whose flag is raised ends, and one of another run does not', async () => {
+  const stops = new StopFlags();
+  const context = model.createContext({
+    contextSize: 256,
+    sequences: 1,
+    batch: 64,
+    threads: 1,
+    stops,
+  });
+  const abort = new AbortController();
+  const member = newMember({ exact: true, batched: false, flag: 7, signal: abort.signal });
+  const decoder = new Decoder(context, 1);
+  const sequence = { place: 0, tokens: [] as Token[] };
+  stops.raise(8);
+  await decoder.compute(member, sequence, prompt, null);
+  assert.equal(sequence.tokens, prompt);
+  // The message of the cancel comes after the flag.
+  stops.raise(7);
+  setImmediate(() => abort.abort(new Error('cancelled')));
+  const ended = await failure(decoder.compute(member, sequence, [5, 6], null)).catch((e) => e);
+  assert.match(String(ended), /cancelled/);
+  assert.equal(sequence.tokens, prompt, 'what was computed before stays');
+  stops.lower(7);
+  assert.is(await decoder.keep(sequence, prompt.length), prompt.length);
+  const again = newMember({ exact: true, batched: false, flag: 7 });
+  await decoder.compute(again, sequence, [5, 6], null);
+  context.dispose();
 });
 
-async function withContext<T>(work: (context: LlamaContext) => Promise<T>): Promise<T> {
-  const context = await model.createContext({ contextSize: 256, sequences: 1, threads: 1 });
-  try {
-    return await work(context);
-  } finally {
-    await context.dispose();
-  }
-}
+test('libraries of another release are refused, with what differs', () => {
+  checkLayouts(c);
+  const refusal = (asked: Partial<typeof c>, layouts?: Parameters<typeof checkLayouts>[1]) => {
+    try {
+      checkLayouts({ ...c, ...asked }, layouts);
+    } catch (thrown) {
+      const { code, message } = thrown as { code: string; message: string };
+      return [code, message.replace(/^.*: /, '')];
+    }
+    throw new Error('not refused');
+  };
+  const name = 'engine_unavailable';
+  assert.equal(refusal({ llama_version: () => '0.6.0' }), [
+    name,
+    'its version is 0.6.0, and 0.5.0-dev is expected.',
+  ]);
+  // As if a field had come before the types of the cache.
+  const context = c.llama_context_default_params();
+  const moved = { ...context, type_k: 0, type_v: 1 };
+  assert.equal(refusal({ llama_context_default_params: () => moved }), [
+    name,
+    'llama_context_params.type_k is 0 instead of 1.',
+  ]);
+  const { n_gpu_layers: _, ...fields } = LAYOUTS.llama_model_params;
+  const wrong = { n_layers: ['int32_t', -1], ...fields } as const;
+  assert.equal(refusal({}, { ...LAYOUTS, llama_model_params: wrong }), [
+    name,
+    'llama_model_params.n_layers is undefined instead of -1.',
+  ]);
+  assert.equal(refusal({ ggml_threadpool_params_init: () => {} }), [
+    name,
+    'ggml_threadpool_params has another layout.',
+  ]);
+});
 
-async function decoded(context: LlamaContext, sampling: Sampling): Promise<Step[]> {
-  const decoder = new Decoder(nativeContext(context), 1);
+test('the libraries have their names on each system', () => {
+  const linux = [
+    'libggml-base.so',
+    'libggml.v0.5.0.so',
+    'libllama.v0.5.0.so',
+    'libggml-cpu-x64.so',
+  ];
+  assert.equal(libraryFiles(linux), {
+    base: 'libggml-base.so',
+    ggml: 'libggml.v0.5.0.so',
+    llama: 'libllama.v0.5.0.so',
+  });
+  const mac = linux.map((file) => file.replace('.so', '.dylib'));
+  assert.is(libraryFiles(mac).llama, 'libllama.v0.5.0.dylib');
+  const windows = ['ggml-base.dll', 'ggml.v0.5.0.dll', 'llama.v0.5.0.dll'];
+  assert.is(libraryFiles(windows).ggml, 'ggml.v0.5.0.dll');
+  assert.throws(
+    () => libraryFiles([...linux.slice(0, 2), 'libllama.v0.6.0.so']),
+    (error: { code: string; cause: Error }) =>
+      error.code === 'engine_missing' &&
+      /no library llama of release 0\.5\.0/.test(`${error.cause}`),
+  );
+});
+
+/** The steps after a prompt and an answer so far. */
+async function decoded(
+  sampling: Sampling,
+  answered: readonly Token[] = [],
+  most = TOKENS - answered.length,
+): Promise<Step[]> {
+  const context = model.createContext({ contextSize: 256, sequences: 1, batch: 64, threads: 1 });
+  const decoder = new Decoder(context, 1);
   const sampler = new TokenSampler(model, sampling);
   const [member, sequence] = [newMember({ exact: true, batched: false }), { place: 0, tokens: [] }];
+  const said = [...answered];
   const steps: Step[] = [];
   let next: readonly Token[] = prompt;
-  while (steps.length < TOKENS) {
-    const said = steps.map(({ token }) => token);
+  for (const token of answered) {
+    await decoder.compute(member, sequence, next, null);
+    next = [token];
+  }
+  while (steps.length < most) {
     const step = await decoder.compute(member, sequence, next, sampler.after(said));
     steps.push(step);
+    said.push(step.token);
     next = [step.token];
   }
   sampler.dispose();
+  context.dispose();
   return steps;
 }
 
 async function evaluated(
   context: LlamaContext,
-  { seed, options: { repeat_penalty, presence_penalty, frequency_penalty } = {}, judged }: Sampling,
+  { seed, options: { repeat_penalty, presence_penalty, frequency_penalty } = {} }: Sampling,
   options: SequenceEvaluateOptions,
-): Promise<Step[]> {
+): Promise<Token[]> {
   const sequence = context.getSequence();
-  const steps: Step[] = [];
-  let next = prompt;
-  while (steps.length < TOKENS) {
-    const wanted = { confidence: steps.length < judged };
-    const evaluation = sequence.evaluateWithMetadata(next, wanted, {
+  const tokens: Token[] = [];
+  let next = otherPrompt;
+  while (tokens.length < TOKENS) {
+    const evaluation = sequence.evaluate(next, {
       ...options,
-      seed: seedAt(seed, steps.length),
+      seed: seedAt(seed, tokens.length),
       yieldEogToken: true,
       ...(repeat_penalty === undefined
         ? {}
         : {
             repeatPenalty: {
-              punishTokens: steps.map(({ token }) => token),
+              punishTokens: tokens as typeof next,
               penalty: repeat_penalty,
               presencePenalty: presence_penalty ?? 0,
               frequencyPenalty: frequency_penalty ?? 0,
             },
           }),
     });
-    for await (const { token, confidence } of evaluation as AsyncIterable<{
-      token: Token;
-      confidence?: number;
-    }>) {
-      steps.push({ token, probability: confidence ?? null, score: null });
+    for await (const token of evaluation) {
+      tokens.push(token);
       next = [token];
       break;
     }
   }
-  return steps;
+  return tokens;
 }
 
 test.run();

@@ -59,7 +59,7 @@ async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine
     template_ms: 10_000,
     ...more,
   };
-  const loaded = await loadModel(order, () => {});
+  const loaded = await loadModel(order, () => true);
   let hear: (message: FromEngine) => void = () => {};
   const runs = new Runs(loaded, (message) => hear(message));
   const computed = countTokens(loaded);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NARROW } from '../../../src/providers/local/engine/llama.ts';
+import { NARROW } from '../../../src/providers/local/engine/open-model.ts';
 import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 const isLinux = process.platform === 'linux' && process.arch === 'x64';
@@ -23,23 +23,19 @@ whereKnown('the built-in model has the build for AVX2, also with AVX-512', async
   }
 });
 
-whereKnown('if that build cannot be loaded, the library chooses one', () => {
-  const module = import.meta.resolve('../../../src/providers/local/engine/llama.ts');
-  const library = import.meta.resolve('node-llama-cpp');
+whereKnown('if that build cannot be loaded, llama.cpp chooses one', () => {
+  const module = import.meta.resolve('../../../src/providers/local/engine/native/library.ts');
   const program = `
-    const { loadNarrowBuild } = await import(${JSON.stringify(module)});
-    loadNarrowBuild('none.so');
-    const { getLlama } = await import(${JSON.stringify(library)});
-    const { gpu } = await getLlama({ gpu: false, build: 'never', progressLogs: false });
+    const { openLlama } = await import(${JSON.stringify(module)});
+    const { gpu } = openLlama({ gpu: false, processor: 'none.so', log() {} });
     const { readFileSync } = await import('node:fs');
-    console.log(gpu, readFileSync('/proc/self/maps', 'utf8'));
-    process.exit(0);`;
+    console.log(gpu, readFileSync('/proc/self/maps', 'utf8'));`;
   const folder = mkdtempSync(join(tmpdir(), 'svc-build-'));
   const script = join(folder, 'start.mjs');
   writeFileSync(script, program);
   const printed = execFileSync(process.execPath, [script], { encoding: 'utf8' });
   rmSync(folder, { recursive: true, force: true });
-  assert.match(printed, /^false /m);
+  assert.match(printed, /^null /m);
   assert.is(builds(printed).length, 1);
 });
 

@@ -21,7 +21,6 @@ import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
 import { Runs } from '../../../src/providers/local/engine/runs.ts';
 import type { FromEngine, PromptReport } from '../../../src/providers/local/from-engine.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { lendEngineCache } from '../../helpers/engine-cache.ts';
 import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -90,7 +89,7 @@ async function life<T>(
       attention: { cache_keys: 'f16', cache_values: 'f16', flash: 'auto' },
       template_ms: 10_000,
     },
-    () => {},
+    () => true,
   );
   const loaded = await opened;
   const { budget_bytes = 1e9, model = 'm', engine = loaded.engineKey } = changes;
@@ -308,7 +307,6 @@ interface Home {
 function home(): Home {
   const { folder, files } = place();
   const cache = join(folder, '..');
-  lendEngineCache(cache);
   const lines: Home['lines'] = [];
   const note = (fields: object, message: string) =>
     void (message.includes('computed prompt') && lines.push({ ...fields, message }));

@@ -2,19 +2,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Template } from '@huggingface/jinja';
-import { getLlama, type LlamaModel } from 'node-llama-cpp';
 import { ulid } from 'ulid';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../../../src/home/paths.ts';
 import type { LoadedModel } from '../../../src/providers/local/engine/load.ts';
 import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import type { Model, Token } from '../../../src/providers/local/engine/native/model.ts';
 import { promptOfOrder, Structure } from '../../../src/providers/local/engine/prompt.ts';
 import { GENERIC_CALLS } from '../../../src/providers/local/engine/template/generic-tools.ts';
 import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
 import { testModel } from '../../../tools/test-models/models.ts';
 import { FAMILIES } from '../../fixtures/models/families.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { openNative } from '../../helpers/native-model.ts';
 
 /** The tokens of a prompt are those of the rendered template of the file, one by one. */
 
@@ -32,16 +33,8 @@ const made = makeGguf(join(folder, 'made.gguf'), {
 const mini = join(packageRoot(), 'src/providers/mini/svc-mini.gguf');
 const real = testModel('smollm2');
 if (real === null) console.log('without SmolLM2: no models of npm run test-models');
-const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false });
-const models = await Promise.all(
-  [made, mini, ...(real === null ? [] : [real])].map((modelPath) =>
-    llama.loadModel({ modelPath, vocabOnly: true }),
-  ),
-);
-test.after(async () => {
-  await llama.dispose();
-  rmSync(folder, { recursive: true, force: true });
-});
+const models = [made, mini, ...(real === null ? [] : [real])].map(openNative);
+test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 const call_key = ulid();
 const now = new Date();
@@ -52,11 +45,13 @@ const turns = (count: number) => [
     .map((content, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content })),
 ];
 
+const spelled = (model: Model, token: Token | null) => (token === null ? '' : model.textOf(token));
+
 /** What the engine computes for these turns. */
-function tokensOf(model: LlamaModel, source: string, said: ReturnType<typeof turns>): number[] {
+function tokensOf(model: Model, source: string, said: ReturnType<typeof turns>): number[] {
   const tokens = {
-    bos_token: model.tokens.bosString ?? '',
-    eos_token: model.tokens.eosString ?? '',
+    bos_token: spelled(model, model.tokens.bos),
+    eos_token: spelled(model, model.tokens.eos),
   };
   const loaded = {
     model,
@@ -75,18 +70,18 @@ function tokensOf(model: LlamaModel, source: string, said: ReturnType<typeof tur
 }
 
 /** What the library of Hugging Face renders, in the tokens of the model. */
-function reference(model: LlamaModel, source: string, messages: object[]): number[] {
-  const { bos, bosString, eosString, shouldPrependBosToken } = model.tokens;
+function reference(model: Model, source: string, messages: object[]): number[] {
+  const { bos, eos, addsBos } = model.tokens;
   const text = new Template(
     source.replace('in message.tool_calls -%', 'in message.tool_calls or [] -%'),
   ).render({
     messages,
     add_generation_prompt: true,
-    bos_token: bosString ?? '',
-    eos_token: eosString ?? '',
+    bos_token: spelled(model, bos),
+    eos_token: spelled(model, eos),
   });
   const tokens = model.tokenize(text, true);
-  return bos === null || !shouldPrependBosToken || tokens[0] === bos ? tokens : [bos, ...tokens];
+  return bos === null || !addsBos || tokens[0] === bos ? tokens : [bos, ...tokens];
 }
 
 /** Forms that refuse a system text. */
@@ -106,7 +101,7 @@ test('each form has the tokens that its rendered template has, with each vocabul
 });
 
 test('a text that spells structure has other tokens than the structure, and the same letters', () => {
-  const [model] = models as [LlamaModel];
+  const [model] = models as [Model];
   for (const [name, source] of Object.entries(FAMILIES)) {
     const control = new Set(model.tokenize([...marks].join(''), true));
     const structural = (content: string) =>

@@ -31,8 +31,11 @@ test('each document has its score from 0 to 1, in order, the same alone as besid
   assert.is(scores.length, DOCUMENTS.length);
   for (const score of scores) assert.ok(score > 0 && score < 1, `${score}`);
   assert.is(new Set(scores).size, DOCUMENTS.length);
-  for (const [index, document] of DOCUMENTS.entries())
-    assert.equal((await rank([document])).scores, [scores[index]]);
+  for (const [index, document] of DOCUMENTS.entries()) {
+    const [alone = 0] = (await rank([document])).scores;
+    // Texts are computed together, which rounds otherwise.
+    assert.ok(Math.abs(alone - (scores[index] ?? 0)) < 0.001, `${alone} and ${scores[index]}`);
+  }
   assert.not.equal((await rank(DOCUMENTS, 'ranker', 'another question')).scores, scores);
   // [CLS] query [SEP] document [SEP], where each letter is a token.
   const letters = (text: string) => text.replaceAll(' ', '').length;

@@ -32,7 +32,7 @@ const loaded = await loadModel(
     attention: ATTENTION,
     template_ms: 10_000,
   },
-  () => {},
+  () => true,
 );
 const now = { present: 2 };
 const heard: FromEngine[] = [];

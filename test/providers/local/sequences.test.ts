@@ -1,4 +1,3 @@
-import type { Token } from 'node-llama-cpp';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -6,6 +5,7 @@ import {
   Sequences,
   type Slot,
 } from '../../../src/providers/local/engine/decode/sequences.ts';
+import type { Token } from '../../../src/providers/local/engine/native/model.ts';
 
 const SHARES: Reuse = { client: 'a', repeatable: false, shares: true };
 const EXACT: Reuse = { client: 'a', repeatable: true, shares: false };

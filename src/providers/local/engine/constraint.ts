@@ -1,9 +1,9 @@
-import type { LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
-import { acceptToken } from './decode/native.ts';
+import { Grammar } from './decode/grammar.ts';
 import { isNote, type Strictness, schemaGrammar } from './grammar/schema.ts';
 import type { LoadedModel } from './load.ts';
+import type { Token } from './native/model.ts';
 import type { Reader } from './reader/reader.ts';
 
 /** What an answer must consist of. */
@@ -14,8 +14,6 @@ export interface Required {
   calls: readonly string[];
   tools: readonly Tool[];
 }
-
-type State = LlamaGrammarEvaluationState;
 
 /** How long a model may reason. */
 export interface ThoughtBound {
@@ -40,7 +38,7 @@ export class Constraint {
   /** Tokens of reasoning so far. */
   private thought = 0;
   private phase: string | null = null;
-  private present: State | undefined;
+  private present: Grammar | undefined;
 
   constructor(
     loaded: LoadedModel,
@@ -55,18 +53,19 @@ export class Constraint {
   }
 
   /** Undefined: the next token is free. */
-  get state(): State | undefined {
+  get state(): Grammar | undefined {
     return this.present;
   }
 
   /** Notes a token of an earlier attempt. Throws resume_failed for a token that cannot be next. */
   accept(token: Token): void {
-    if (this.present === undefined) return;
-    try {
-      acceptToken(this.loaded.model, this.present, token);
-    } catch (cause) {
-      throw new SvcError('resume_failed', undefined, { cause });
-    }
+    if (this.present?.accept(token) === false) throw new SvcError('resume_failed');
+  }
+
+  /** Frees the grammar. The next token is free. */
+  dispose(): void {
+    this.present?.dispose();
+    this.present = undefined;
   }
 
   /** Notes that the reader has one more token. */
@@ -80,21 +79,17 @@ export class Constraint {
     const phase = this.phaseNow();
     if (phase === this.phase) return;
     this.phase = phase;
-    const grammar = phase === null ? null : this.grammarFor(phase);
-    this.present = grammar === null ? undefined : stateOf(this.loaded, grammar);
+    this.dispose();
+    this.present = phase === null ? undefined : (this.grammarFor(phase) ?? undefined);
     const { argumentsSoFar: begun } = this.reader;
-    if (grammar !== null && begun !== '') this.acceptText(begun);
+    if (begun !== '') this.acceptText(begun);
   }
 
   /** A free token can have the end of a mark and the beginning of the arguments. */
   private acceptText(text: string): void {
-    for (const token of this.loaded.model.tokenize(text, false, 'trimLeadingSpace'))
-      try {
-        if (this.present !== undefined) acceptToken(this.loaded.model, this.present, token);
-      } catch {
-        // What the model wrote has another form than the schema: it goes on as it began.
-        this.present = undefined;
-      }
+    // What the model wrote can have another form than the schema: it goes on as it began.
+    for (const token of this.loaded.model.tokenize(text, false, true))
+      if (this.present?.accept(token) === false) this.dispose();
   }
 
   private phaseNow(): string | null {
@@ -107,7 +102,7 @@ export class Constraint {
   }
 
   /** Null: a call that the model need not write has a schema that no grammar can say. */
-  private grammarFor(phase: string): LlamaGrammar | null {
+  private grammarFor(phase: string): Grammar | null {
     if (phase === END_OF_REASONING || this.required === null)
       return this.make([`root ::= ${literal(this.thoughts?.close ?? '')}`]);
     const { text, calls, tools } = this.required;
@@ -133,9 +128,8 @@ export class Constraint {
     return this.loaded.rendered(() => schemaGrammar(schema, strictness));
   }
 
-  private make(rules: readonly string[]): LlamaGrammar {
-    const { library, model } = this.loaded;
-    const made = () => new library.LlamaGrammar(model.llama, { grammar: rules.join('\n') });
+  private make(rules: readonly string[]): Grammar {
+    const made = () => new Grammar(this.loaded.model, rules.join('\n'));
     return parsed(made, this.phase === TEXT ? 'response_format' : 'tools');
   }
 }
@@ -168,8 +162,4 @@ function parsed<G>(make: () => G, param: 'response_format' | 'tools'): G {
 
 function literal(text: string): string {
   return JSON.stringify(text);
-}
-
-function stateOf({ library, model }: LoadedModel, grammar: LlamaGrammar): State {
-  return new library.LlamaGrammarEvaluationState({ model, grammar });
 }

@@ -1,24 +1,27 @@
-import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
-import { startLlama } from './llama.ts';
-import { cannot, gpuFacts, infoOf, isRanker, openModel, tooLarge } from './load.ts';
+import { cannot, gpuFacts, infoOf, isRanker } from './load.ts';
 import type { EmbedOrder, LoadOrder } from './messages.ts';
+import type { Context } from './native/context.ts';
+import type { Model, Token } from './native/model.ts';
+import { openModel, startLlama, tooLarge } from './open-model.ts';
 
 /** A model in memory that computes vectors, and writes no answers. */
 export interface LoadedEmbedder {
-  model: LlamaModel;
-  context: VectorContext;
+  context: Context;
+  /** The tokens of a text, with those around it. `query`: what it is scored for. */
+  tokensOf(text: string, query: string | null): Token[];
+  /** What of the numbers that the model computes is the vector. */
+  read(numbers: Float32Array): number[];
+  /** Numbers that the model computes for a text. */
+  length: number;
   info: EngineLoaded;
 }
 
-/** Computes one text after the other. `query`: what it is scored for, or empty. */
-interface VectorContext {
-  /** With the control tokens around the text. */
-  lengthOf(text: Token[], query: Token[]): number;
-  vectorOf(text: Token[], query: Token[]): Promise<readonly number[]>;
-}
+/** Texts that are computed together at most, and their tokens. A longer text is alone. */
+const TOGETHER = 64;
+const TOGETHER_TOKENS = 512;
 
 /**
  * Loads a model file for embeddings, or for the scores of documents. The whole context is one
@@ -27,23 +30,21 @@ interface VectorContext {
  */
 export async function loadEmbedder(
   order: LoadOrder,
-  onProgress: (loaded: number) => void,
+  onProgress: (loaded: number) => boolean,
 ): Promise<LoadedEmbedder> {
   const startedAt = performance.now();
   const threads = order.threads ?? 1;
-  const llama = await startLlama(threads, order);
-  const model = await openModel(llama, order, onProgress);
-  const { hasEncoder, hasDecoder } = model.fileInsights;
-  if (hasEncoder && hasDecoder)
+  const model = openModel(startLlama(order), order, onProgress);
+  if (model.kind.hasEncoder && model.kind.hasDecoder)
     throw cannot(
       'The local engine computes no embeddings with a model that has an encoder and a decoder.',
     );
   const contextSize = Math.min(order.context_tokens, model.trainContextSize);
-  const options = { contextSize, batchSize: contextSize, threads };
-  const open = order.purpose === 'reranking' ? openRanker : openVectors;
+  const isRanking = order.purpose === 'reranking';
+  const form = isRanking ? rankingOf(model) : embeddingOf(model);
   return {
-    model,
-    context: await open(model, options),
+    ...form,
+    context: contextOf(model, isRanking ? 'scores' : 'embeddings', contextSize, threads),
     info: infoOf(model, startedAt, {
       threads,
       context_length: contextSize,
@@ -55,44 +56,75 @@ export async function loadEmbedder(
   };
 }
 
-interface ContextOptions {
-  contextSize: number;
-  batchSize: number;
-  threads: number;
+function contextOf(
+  model: Model,
+  vectors: 'embeddings' | 'scores',
+  contextSize: number,
+  threads: number,
+): Context {
+  try {
+    const batch = contextSize;
+    return model.createContext({ contextSize, batch, sequences: TOGETHER, threads, vectors });
+  } catch (cause) {
+    throw tooLarge(cause);
+  }
 }
 
-async function openVectors(model: LlamaModel, options: ContextOptions): Promise<VectorContext> {
+type Form = Pick<LoadedEmbedder, 'tokensOf' | 'read' | 'length'>;
+
+function embeddingOf(model: Model): Form {
   if (isRanker(model)) throw cannot('The model ranks documents. It computes no embeddings.');
-  const context = await model.createEmbeddingContext(options).catch((cause: unknown) => {
-    throw tooLarge(cause);
-  });
   return {
-    lengthOf: (text) => context.calculateInputLength([...text]),
-    vectorOf: async (text) => (await context.getEmbeddingFor([...text])).vector,
+    tokensOf: (text) => model.tokenizeWhole(text),
+    read: (numbers) => [...numbers],
+    length: model.vectorLength,
   };
 }
 
 /** A score is a vector of one number, from 0 to 1. */
-async function openRanker(model: LlamaModel, options: ContextOptions): Promise<VectorContext> {
+function rankingOf(model: Model): Form {
+  const { bos, eos, sep } = model.tokens;
+  const template = model.header.value('tokenizer.chat_template.rerank');
+  const isWhole = typeof template === 'string' && PLACES.every((place) => template.includes(place));
   const missing = isRanker(model) ? 'separator of texts' : 'weights for scores';
-  if (!model.fileInsights.supportsRanking)
+  if (!isRanker(model) || (eos === null && sep === null && !isWhole))
     throw cannot(`The model ranks no documents: its file has no ${missing}.`);
-  const context = await model.createRankingContext(options).catch((cause: unknown) => {
-    throw tooLarge(cause);
-  });
-  const { eos, sep } = model.tokens;
-  // The library ends the input with the end token alone, which the tokenizer of BERT has not.
-  const ended = (text: Token[]) => (eos === null && sep !== null ? [...text, sep] : text);
-  return {
-    lengthOf: (text, query) => context.calculateInputLength(query, ended(text)),
-    vectorOf: async (text, query) => [await context.rank(query, ended(text))],
+  const inner = (text: string) => model.tokenize(text, false, true);
+  const marks = (...all: (Token | null)[]) => all.filter((mark) => mark !== null);
+  const tokensOf: Form['tokensOf'] = (text, query) => {
+    if (!isWhole)
+      return [
+        ...marks(bos),
+        ...inner(query ?? ''),
+        ...marks(eos, sep),
+        ...inner(text),
+        ...(eos === null ? marks(sep) : [eos]),
+      ];
+    const tokens = template
+      .split(/(\{query\}|\{document\})/)
+      .flatMap((part) =>
+        part === '{query}'
+          ? inner(query ?? '')
+          : part === '{document}'
+            ? inner(text)
+            : model.tokenize(part, true, true),
+      );
+    return bos === null || !model.tokens.addsBos || tokens[0] === bos ? tokens : [bos, ...tokens];
   };
+  const isScore = SCORED.has(model.header.value('general.architecture'));
+  const read = ([odds = 0]: Float32Array) => [isScore ? odds : 1 / (1 + Math.exp(-odds))];
+  return { tokensOf, read, length: 1 };
 }
+
+const PLACES = ['{query}', '{document}'];
+/** Architectures whose number is a score already. */
+const SCORED: ReadonlySet<unknown> = new Set(['qwen3', 'qwen3vl']);
 
 /**
  * The orders for vectors, and for scores.
  *
- * 1. Orders are computed one after the other, each text by itself, in the order of the texts.
+ * 1. Orders are computed one after the other, several texts in one batch, in the order of the
+ *    texts.
  * 2. Each order gets its vectors, then exactly one of finished, failed and stopped.
  *
  * The daemon bounds its open orders, and the texts of each.
@@ -116,25 +148,25 @@ export class Embedder {
     });
   }
 
-  /** Between two texts. */
+  /** Between two batches. */
   stop(id: number): void {
     this.open.delete(id);
   }
 
   private async outcome({ id, texts, query, dimensions }: EmbedOrder): Promise<FromEngine> {
-    const { model, context } = this.loaded;
     let input_tokens = 0;
     try {
-      const queryTokens = query === null ? null : model.tokenize(query, false, ...TRIMMED);
-      const tokens = texts.map((text, index) => this.tokensOf(text, index, queryTokens));
-      for (const each of tokens) {
-        // Messages are received between two texts.
+      const tokens = texts.map((text, index) => this.tokensOf(text, index, query));
+      for (const batch of batchesOf(tokens)) {
+        // Messages are received between two batches.
         await new Promise((next) => setImmediate(next));
         if (!this.open.has(id)) return { type: 'stopped', id };
-        const vector = await context.vectorOf(each, queryTokens ?? []);
-        input_tokens += context.lengthOf(each, queryTokens ?? []);
-        const wanted = queryTokens === null ? unit(shortened(vector, dimensions)) : [...vector];
-        this.send({ type: 'vector', id, vector: wanted });
+        for (const numbers of this.compute(batch)) {
+          const vector = this.loaded.read(numbers);
+          const wanted = query === null ? unit(shortened(vector, dimensions)) : vector;
+          this.send({ type: 'vector', id, vector: wanted });
+        }
+        input_tokens += batch.reduce((sum, { length }) => sum + length, 0);
       }
       const usage = { input_tokens, output_tokens: 0 };
       return { type: 'finished', id, finish_reason: 'stop', usage };
@@ -145,13 +177,25 @@ export class Embedder {
     }
   }
 
+  private compute(batch: readonly Token[][]): Float32Array[] {
+    const { context, length } = this.loaded;
+    context.clear();
+    context.initBatch();
+    const last = batch.map((tokens, sequence) => {
+      const all = tokens.map((_, index) => index);
+      return context.addToBatch(sequence, 0, tokens, all).at(-1) ?? 0;
+    });
+    context.decodeBatch();
+    return last.map((index, sequence) => context.vector(sequence, index, length));
+  }
+
   /** Control tokens in a text are text. Throws context_length_exceeded. */
-  private tokensOf(text: string, index: number, query: Token[] | null): Token[] {
-    const { model, context, info } = this.loaded;
-    const tokens = model.tokenize(text, false, ...(query === null ? [] : TRIMMED));
-    const count = context.lengthOf(tokens, query ?? []);
+  private tokensOf(text: string, index: number, query: string | null): Token[] {
+    const { info } = this.loaded;
+    const tokens = this.loaded.tokensOf(text, query);
     const most = info.context_length - 1;
-    if (count <= most) return tokens;
+    if (tokens.length <= most) return tokens;
+    const count = tokens.length;
     const has =
       query === null
         ? `Text ${index} has ${count} tokens; the model computes vectors of at most ${most}.`
@@ -160,6 +204,21 @@ export class Embedder {
       param: query === null ? 'input' : `documents.${index}`,
     });
   }
+}
+
+/** Texts that are computed together, in their order. */
+function* batchesOf(texts: readonly Token[][]): Generator<Token[][]> {
+  let batch: Token[][] = [];
+  let sum = 0;
+  for (const text of texts) {
+    if (batch.length === TOGETHER || (batch.length > 0 && sum + text.length > TOGETHER_TOKENS)) {
+      yield batch;
+      [batch, sum] = [[], 0];
+    }
+    batch.push(text);
+    sum += text.length;
+  }
+  if (batch.length > 0) yield batch;
 }
 
 /** Throws invalid_request for a longer vector than the model has. */
@@ -178,6 +237,3 @@ function unit(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector);
   return vector.map((number) => (length === 0 ? number : number / length));
 }
-
-/** Texts of a ranker stand behind others. */
-const TRIMMED = ['trimLeadingSpace'] as const;

@@ -1,10 +1,10 @@
-import type { LlamaModel } from 'node-llama-cpp';
 import { isMedia, type Tool } from '../../../../machines/messages.ts';
 import type { Options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
+import type { Model } from './native/model.ts';
 import { exactMark, looseMark, type Mark } from './reader/mark.ts';
 import type { AnswerForm, CallForm } from './reader/reader.ts';
 import type { CallMarks } from './template/generic-tools.ts';
@@ -139,9 +139,8 @@ export function thoughtMarks(loaded: LoadedModel, order: RunOrder): ThoughtMarks
 }
 
 /** Whether the template or the vocabulary has the tags of reasoning. */
-export function knowsReasoningTags({ fileInfo }: LlamaModel, template: string): boolean {
-  const { ggml } = fileInfo.metadata.tokenizer ?? {};
-  return template.includes('</think>') || ggml?.tokens?.includes('</think>') === true;
+export function knowsReasoningTags(model: Model, template: string): boolean {
+  return template.includes('</think>') || model.hasToken('</think>');
 }
 
 const TAGS: ThoughtMarks = { open: '<think>', close: '\n</think>', none: '' };

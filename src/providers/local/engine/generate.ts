@@ -1,4 +1,3 @@
-import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
 import type { Completion } from '../../../contract/events.ts';
 import { type ConfidenceRule, judge } from '../../mini/confidence.ts';
@@ -12,6 +11,7 @@ import { steps } from './decode/steps.ts';
 import { answerForm, callableTools, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
+import type { Model, Token } from './native/model.ts';
 import type { OutputBatcher } from './output-batcher.ts';
 import { Pace } from './pace.ts';
 import type { Prompt } from './prompt.ts';
@@ -42,13 +42,26 @@ const TEMPERATURE = 0.7;
  * capability_missing, resume_failed.
  */
 export async function generate(generation: Generation): Promise<Completion | null> {
-  const { loaded, slot, member, parts, kept, order, signal, output } = generation;
-  const { tokens: prompt, isReasoning } = generation.prompt;
-  const { model, gate: rule, decoder, batch } = loaded;
-  const answered = (order.resume?.token_ids ?? []) as Token[];
-  const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
-  const answer = openAnswer(loaded, order, isReasoning);
+  const { loaded, order, prompt } = generation;
+  const answer = openAnswer(loaded, order, prompt.isReasoning);
   const constraint = constraintOf(loaded, order, answer);
+  try {
+    return await generateWithin(generation, answer, constraint);
+  } finally {
+    constraint?.dispose();
+  }
+}
+
+async function generateWithin(
+  generation: Generation,
+  answer: AnswerPieces,
+  constraint: Constraint | null,
+): Promise<Completion | null> {
+  const { loaded, slot, member, parts, kept, order, signal, output } = generation;
+  const { tokens: prompt } = generation.prompt;
+  const { model, gate: rule, decoder, batch } = loaded;
+  const answered = order.resume?.token_ids ?? [];
+  const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const pace = new Pace();
   const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
@@ -97,14 +110,16 @@ export async function generate(generation: Generation): Promise<Completion | nul
   try {
     for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
       pace.note();
-      const { token, probability, score } = step;
+      const { token, score } = step;
       const ended = ends(token);
       if (!ended) {
         made += 1;
         repeats = repetition.push(token);
       }
       const over = ended || made >= most || repeats;
-      if (!ended && score !== null) explained.push(tokenLogprob(model, token, score));
+      if (!ended && score !== null && order.options.logprobs !== undefined)
+        explained.push(tokenLogprob(model, token, score));
+      const probability = score === null ? null : Math.exp(score.logprob ?? 0);
       const released = filter.accept(ended ? [] : [token], probability, over);
       if (released === 'declined') {
         for (const each of declined) output.push(answer.push(each), each, null);
@@ -138,11 +153,10 @@ const QUESTION_TOKENS = 128;
 /** Throws resume_failed for tokens that the model does not have. */
 function openAnswer(loaded: LoadedModel, order: RunOrder, isReasoning: boolean): AnswerPieces {
   const { model, controlTexts } = loaded;
-  const vocabulary = model.fileInfo.metadata.tokenizer?.ggml?.tokens?.length ?? 0;
-  checkTokens(order.resume?.token_ids ?? [], vocabulary);
+  checkTokens(order.resume?.token_ids ?? [], model.vocabulary);
   return new AnswerPieces({
     form: answerForm(loaded, order, isReasoning),
-    detokenize: (tokens, before) => model.detokenize(tokens as never, false, before as never),
+    detokenize: (tokens, before) => model.detokenize(tokens, false, before),
     controlText: (token) => controlTexts.get(token) ?? null,
     delivered: order.resume,
   });
@@ -218,7 +232,7 @@ function createConfidenceFilter(rule: ConfidenceRule | null): ConfidenceFilter {
   };
 }
 
-function tokenLogprob(model: LlamaModel, token: Token, { logprob, top }: Score): TokenLogprob {
+function tokenLogprob(model: Model, token: Token, { logprob, top }: Score): TokenLogprob {
   const entry = (each: { token: Token; logprob: number | null }) => ({
     token: model.detokenize([each.token], true),
     logprob: each.logprob ?? 0,

@@ -1,18 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
-import type { Llama, LlamaContext, LlamaContextOptions, LlamaModel, Token } from 'node-llama-cpp';
 import type { Attention } from '../../../contract/attention.ts';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
-import { betterBuild } from '../../../home/engine-builds.ts';
-import { asRecord } from '../../../json.ts';
+import { betterBuild, ENGINE_VERSION } from '../../../home/engine-builds.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
-import { cannotGoBack, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
-import { importLibrary } from './library.ts';
-import { loadProblem, startLlama } from './llama.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
@@ -24,15 +19,19 @@ import {
   watchThreads,
 } from './measured/threads.ts';
 import { keyOf, type LoadOrder } from './messages.ts';
-import { controlTextsOf, Structure, stopTokens, tokenBytesMax } from './prompt.ts';
+import { RELEASE } from './native/abi.ts';
+import type { Context, ContextOptions } from './native/context.ts';
+import type { Model, Token } from './native/model.ts';
+import type { StopFlags } from './native/stop-flags.ts';
+import { numberOf, openModel, startLlama, tooLarge } from './open-model.ts';
+import { controlTextsOf, Structure, stopTokens } from './prompt.ts';
 import { chooseTemplate } from './template/choose.ts';
 import type { ChatTemplate } from './template/template.ts';
 import { withinTime } from './template/within-time.ts';
 
 /** A model in memory, with one context that several runs share. */
 export interface LoadedModel {
-  library: typeof import('node-llama-cpp');
-  model: LlamaModel;
+  model: Model;
   /** Null: the model continues the text of a prompt as it is. */
   template: ChatTemplate | null;
   /** What no text of a conversation may become. */
@@ -44,12 +43,11 @@ export interface LoadedModel {
   /** A sequence cannot forget its last tokens. */
   cannotGoBack: boolean;
   /** The context lives as long as its decoder. */
-  context: LlamaContext;
+  context: Context;
   /** Renders the chat template with a time limit. Throws engine_timed_out. */
   rendered: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those of the model file. */
   stops: ReadonlySet<Token>;
-  bytesPerTokenMax: number;
   /** Tokens of one run, prompt and answer together. */
   context_length: number;
   /** Tokens of a prompt in one batch. */
@@ -89,52 +87,54 @@ const BATCH_GPU = 512;
  */
 export async function loadModel(
   order: LoadOrder,
-  onProgress: (loaded: number) => void,
+  onProgress: (loaded: number) => boolean,
+  stops?: StopFlags,
 ): Promise<LoadedModel> {
   const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
-  const llama = await startLlama(Math.max(available, order.threads ?? 0), order);
-  const model = await openModel(llama, order, onProgress);
+  const llama = startLlama(order);
+  const model = openModel(llama, order, onProgress);
   refuseEmbedders(model);
   checkCache(model, order.attention);
-  const library = await importLibrary();
   const rendered = <T>(work: () => T) =>
     order.template_ms === null
       ? work()
       : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
-  const { metadata } = model.fileInfo;
+  const chat_template = model.header.value('tokenizer.chat_template');
+  const spelled = (token: Token | null) => (token === null ? '' : model.textOf(token));
   const { source, template, name, problem } = rendered(() =>
     chooseTemplate(
       {
-        source: metadata.tokenizer?.chat_template ?? null,
-        bos_token: model.tokens.bosString ?? '',
-        eos_token: model.tokens.eosString ?? '',
-        vocabulary: metadata.tokenizer?.ggml?.tokens ?? [],
+        source: typeof chat_template === 'string' ? chat_template : null,
+        bos_token: spelled(model.tokens.bos),
+        eos_token: spelled(model.tokens.eos),
+        vocabulary: { includes: (text) => model.hasToken(text) },
       },
       order.templates,
     ),
   );
-  const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
+  const { built_in, gate, fallback } = readOwnMetadata(model);
   const threads = await chooseThreads(model, order, available, built_in);
   const gain =
     order.batching === 'auto' && order.parallel > 1 && !built_in
       ? await gainOf(model, order, available, threads.alone)
       : null;
   const batching = gain === null ? order.batching === true : pays(gain);
-  const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
+  const batch = llama.gpu === null ? BATCH_CPU : BATCH_GPU;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
-  const context = await openContext(model, {
+  const context = openContext(model, {
     sequences: order.parallel,
     contextSize: context_length,
-    batchSize: batch,
+    batch,
     threads: Math.max(threads.alone, threads.wide),
+    attention: order.attention,
+    ...(stops === undefined ? {} : { stops }),
   });
-  const parallel = context.totalSequences;
-  console.error(`computed on ${llama.gpu || 'cpu'}`);
+  const parallel = context.sequences;
+  console.error(`computed on ${llama.gpu ?? 'cpu'}`);
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
   return {
-    library,
     model,
     template,
     structure: new Structure(model, source),
@@ -143,7 +143,7 @@ export async function loadModel(
     batch,
     built_in,
     gate,
-    decoder: new Decoder(nativeContext(context), threads.alone),
+    decoder: new Decoder(context, threads.alone),
     context,
     cannotGoBack: cannotGoBack(model),
     threads,
@@ -151,8 +151,7 @@ export async function loadModel(
     repeatable: order.batching === false,
     rendered,
     stops: stopTokens({ model, template }),
-    bytesPerTokenMax: tokenBytesMax(model),
-    engineKey: await engineKeyOf(context, batch),
+    engineKey: engineKeyOf(context, batch, order.attention),
     fallback: model.tokenize(fallback),
     knowsTags: knowsReasoningTags(model, source),
     controlTexts: controlTextsOf(model),
@@ -169,65 +168,24 @@ export async function loadModel(
   };
 }
 
-/** Throws model_invalid, engine_failed. */
-export async function openModel(
-  llama: Llama,
-  { path, gpu_layers, context_tokens, parallel, purpose, attention }: LoadOrder,
-  onLoadProgress: (loaded: number) => void,
-): Promise<LlamaModel> {
-  const fitContext = {
-    contextSize: context_tokens * parallel,
-    embeddingContext: purpose !== 'answers',
-  };
-  const gpuLayers = gpu_layers === 'auto' ? { fitContext } : gpu_layers;
-  try {
-    const own = purpose === 'answers' ? contextDefaults(attention) : {};
-    return await llama.loadModel({ modelPath: path, gpuLayers, onLoadProgress, ...own });
-  } catch (error) {
-    const { InsufficientMemoryError } = await importLibrary();
-    const reason = loadProblem();
-    if (error instanceof InsufficientMemoryError || NO_MEMORY.test(reason ?? ''))
-      throw tooLarge(error);
-    const message = reason === null ? undefined : `The engine cannot load the model: ${reason}.`;
-    throw new SvcError('model_invalid', message, { cause: error });
-  }
-}
-
-/** What every context of the model has. Quantized values need flash attention. */
-function contextDefaults({ cache_keys, cache_values, flash }: Attention) {
-  const typeOf = (name: Attention['cache_keys']) => name.toUpperCase() as Uppercase<typeof name>;
-  return {
-    defaultContextFlashAttention: isQuantized(cache_values) || flash,
-    experimentalDefaultContextKvCacheKeyType: typeOf(cache_keys),
-    experimentalDefaultContextKvCacheValueType: typeOf(cache_values),
-  };
-}
-
 function isQuantized(type: Attention['cache_keys']): boolean {
   return type.startsWith('q');
 }
 
 /** Throws engine_failed for types that a cache of this model cannot have. */
-function checkCache(model: LlamaModel, { cache_keys, cache_values }: Attention): void {
-  const { metadata } = model.fileInfo;
-  const own = asRecord(asRecord(metadata)[metadata.general.architecture]);
-  const lengths = asRecord(own.attention);
-  const head = Number(own.embedding_length) / Number(lengths.head_count);
-  const check = (setting: string, type: Attention['cache_keys'], length: unknown) => {
-    const numbers = Number(length ?? head);
+function checkCache({ header }: Model, { cache_keys, cache_values }: Attention): void {
+  const width = numberOf(header, 'embedding_length') ?? 0;
+  const head = width / (numberOf(header, 'attention.head_count') ?? 1);
+  const check = (setting: string, type: Attention['cache_keys'], length: string) => {
+    const numbers = numberOf(header, `attention.${length}`) ?? head;
     if (isQuantized(type) && numbers % CACHE_BLOCK !== 0)
       throw unfit(
         `its heads have ${numbers} numbers, and ${type} needs a multiple of ${CACHE_BLOCK}`,
         setting,
       );
   };
-  check('engine_cache_keys', cache_keys, lengths.key_length);
-  check('engine_cache_values', cache_values, lengths.value_length);
-  if (isQuantized(cache_values) && model.defaultContextFlashAttention === false)
-    throw unfit(
-      `${cache_values} needs flash attention, which it cannot have`,
-      'engine_cache_values',
-    );
+  check('engine_cache_keys', cache_keys, 'key_length');
+  check('engine_cache_values', cache_values, 'value_length');
 }
 
 function unfit(why: string, setting: string): SvcError {
@@ -239,24 +197,25 @@ function unfit(why: string, setting: string): SvcError {
 /** Numbers of a quantized type that share a scale. */
 const CACHE_BLOCK = 32;
 
-/** In what llama.cpp says of a load. */
-const NO_MEMORY = /allocat|out of memory/i;
-
 /**
  * Throws capability_missing for a model that reads a text in both directions, since it has no next
  * token, and for one that scores texts.
  */
-function refuseEmbedders(model: LlamaModel): void {
-  const { metadata } = model.fileInfo;
-  const own = asRecord(asRecord(metadata)[metadata.general.architecture]);
+function refuseEmbedders(model: Model): void {
+  const { header } = model;
   if (isRanker(model)) throw cannot('The model ranks documents. It writes no answers.');
-  if (asRecord(own.attention).causal === false)
+  if (header.value(`${header.value('general.architecture')}.attention.causal`) === false)
     throw cannot('The model computes embeddings. It writes no answers.');
 }
 
 /** Its file has the weights that make a score. */
-export function isRanker({ fileInfo }: LlamaModel): boolean {
-  return (fileInfo.fullTensorInfo ?? []).some(({ name }) => RANKER.test(name));
+export function isRanker({ header }: Model): boolean {
+  return header.weights.some((name) => RANKER.test(name));
+}
+
+/** Whether the memory of a sequence cannot go back to an earlier token. */
+function cannotGoBack({ kind }: Model): boolean {
+  return kind.isHybrid || kind.isRecurrent || kind.hasWindow;
 }
 
 export function cannot(message: string): SvcError {
@@ -264,12 +223,9 @@ export function cannot(message: string): SvcError {
 }
 
 /** Reduces the number of parallel runs until the context fits in memory. */
-async function openContext(
-  model: LlamaModel,
-  options: LlamaContextOptions & { sequences: number },
-): Promise<LlamaContext> {
+function openContext(model: Model, options: ContextOptions): Context {
   try {
-    return await model.createContext({ ...options, failedCreationRemedy: false });
+    return model.createContext(options);
   } catch (error) {
     if (options.sequences > 1)
       return openContext(model, { ...options, sequences: Math.floor(options.sequences / 2) });
@@ -279,7 +235,7 @@ async function openContext(
 
 /** Measures what is not known. A number that the user set is that of every batch. */
 async function chooseThreads(
-  model: LlamaModel,
+  model: Model,
   order: LoadOrder,
   available: number,
   built_in: boolean,
@@ -310,33 +266,29 @@ async function chooseThreads(
 }
 
 /** Another way to compute tokens has another speed. */
-const DECODER = 'decoder 1';
+const DECODER = 'decoder 2';
 
 /** What identifies a measurement. */
 async function measuring(
-  model: LlamaModel,
+  model: Model,
   order: LoadOrder,
   available: number,
 ): Promise<Omit<ThreadsOptions, 'measure' | 'idle'>> {
-  const { getModuleVersion } = await importLibrary();
   const { size, mtimeMs } = await stat(order.path);
   return {
     modelKey: `${order.path} ${size} ${mtimeMs}`,
-    engineKey: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'} ${DECODER}`,
+    engineKey: `llama.cpp ${ENGINE_VERSION} ${model.llama.gpu ?? 'cpu'} ${DECODER}`,
     file: order.threads_file,
     available,
   };
 }
 
-async function engineKeyOf(context: LlamaContext, batch: number): Promise<string> {
-  const { getModuleVersion } = await importLibrary();
-  const { model, contextSize, flashAttention, kvCacheKeyType, kvCacheValueType } = context;
-  const { gpu, llamaCppRelease } = model.llama;
-  const build = [await getModuleVersion(), llamaCppRelease.release, DECODER];
+function engineKeyOf({ model, contextSize }: Context, batch: number, attention: Attention): string {
   const { arch, platform } = process;
+  const { gpu } = model.llama;
+  const build = [ENGINE_VERSION, RELEASE.version, DECODER];
   const machine = [platform, arch, cpus()[0]?.model, gpu, model.gpuLayers];
-  const settings = [contextSize, batch, flashAttention, kvCacheKeyType, kvCacheValueType];
-  return JSON.stringify([...build, ...machine, ...settings]);
+  return JSON.stringify([...build, ...machine, contextSize, batch, ...Object.values(attention)]);
 }
 
 /** Time for each of the two measurements. A slow token may exceed it. */
@@ -349,7 +301,7 @@ const GAIN_LEAST = 115;
  * model, the engine, the machine and the threads.
  */
 async function gainOf(
-  model: LlamaModel,
+  model: Model,
   order: LoadOrder,
   available: number,
   threads: number,
@@ -372,15 +324,15 @@ function pays(gain: number): boolean {
 
 /** What the daemon gets to know of a model whose load began then. */
 export function infoOf(
-  { llama, gpuLayers }: LlamaModel,
+  { llama, gpuLayers }: Pick<Model, 'llama' | 'gpuLayers'>,
   startedAt: number,
   chosen: Omit<EngineLoaded, 'load_ms' | 'gpu' | 'gpu_layers'>,
 ): EngineLoaded {
   return {
     ...chosen,
     load_ms: Math.round(performance.now() - startedAt),
-    gpu: llama.gpu || 'cpu',
-    gpu_layers: llama.gpu === false ? 0 : gpuLayers,
+    gpu: llama.gpu ?? 'cpu',
+    gpu_layers: gpuLayers,
   };
 }
 
@@ -389,29 +341,21 @@ export function infoOf(
  * no layer there.
  */
 export async function gpuFacts(
-  { llama, gpuLayers }: Pick<LlamaModel, 'llama' | 'gpuLayers'>,
+  { llama, gpuLayers }: Pick<Model, 'llama' | 'gpuLayers'>,
   { path, purpose, gpu_layers, threads_file, builds }: LoadOrder,
 ): Promise<Pick<EngineLoaded, 'gpu_layers_before' | 'gpu_bytes' | 'better_build'>> {
   if (gpu_layers === 0) return {};
   const key = `${keyOf(path, purpose)} | ${gpu_layers}`;
   const before = (await readMeasured(threads_file, 'gpu_layers'))[key];
   const facts = before === undefined ? {} : { gpu_layers_before: before };
-  if (llama.gpu === false) {
+  if (llama.gpu === null) {
     const better_build = builds === undefined ? null : betterBuild(builds);
     return better_build === null ? facts : { ...facts, better_build };
   }
   await addMeasured(threads_file, 'gpu_layers', key, gpuLayers);
-  const { total } = await llama.getVramState();
+  const { total } = llama.gpuMemory();
   await addMeasured(threads_file, 'gpu_bytes', llama.gpu, total);
   return { ...facts, gpu_bytes: total };
-}
-
-export function tooLarge(cause: unknown): SvcError {
-  return new SvcError(
-    'engine_failed',
-    'There is too little memory for the model and its context.',
-    { cause },
-  );
 }
 
 interface OwnMetadata {
@@ -426,13 +370,14 @@ interface OwnMetadata {
  * Reads the `svc` metadata of the built-in model. A file with an incomplete or wrong form counts as
  * without.
  */
-function readOwnMetadata(metadata: object): OwnMetadata {
-  const own = asRecord(asRecord(metadata).svc);
-  const { tokens, minimum, fallback } = asRecord(own.confidence);
+function readOwnMetadata({ header }: Model): OwnMetadata {
+  const tokens = header.value('svc.confidence.tokens');
+  const minimum = header.value('svc.confidence.minimum');
+  const fallback = header.value('svc.confidence.fallback');
   const gated =
     typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
   return {
-    built_in: own.builtin === true,
+    built_in: header.value('svc.builtin') === true,
     gate: gated ? { tokens, minimum } : null,
     fallback: gated ? fallback : '',
   };

@@ -2,6 +2,7 @@ import type { Message, OutputPart } from '../../../../machines/messages.ts';
 import type { Attention } from '../../../contract/attention.ts';
 import type { AnswerOptions } from '../../../contract/options.ts';
 import type { ReadOptions } from '../../../contract/reading.ts';
+import type { FromEngine } from '../from-engine.ts';
 
 /** Messages to the engine process. */
 export type ToEngine =
@@ -11,6 +12,9 @@ export type ToEngine =
   | ReadOrder
   | { type: 'stop_run'; id: number }
   | { type: 'stop' };
+
+/** Messages of the thread that computes to that of the channel. `closed`: after a stop. */
+export type FromWorker = FromEngine | { type: 'closed' };
 
 /** What a model is loaded for. Each purpose has its own context. */
 export type Purpose = 'answers' | 'embeddings' | 'reranking';

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { LlamaModel, Token } from 'node-llama-cpp';
 import { decodeTime } from 'ulid';
 import {
   type Message,
@@ -12,6 +11,14 @@ import { SvcError } from '../../../errors.ts';
 import { callableTools, checkCapabilities, templateFor, thoughtMarks } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
+import {
+  CONTROL,
+  type Model,
+  type SpecialToken,
+  type Token,
+  UNKNOWN,
+  USER_DEFINED,
+} from './native/model.ts';
 
 /** What a model is asked with. */
 export interface Prompt {
@@ -25,11 +32,12 @@ export interface Prompt {
  * answer: a conversation is never cut. Throws capability_missing.
  */
 export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
-  const { context_length, bytesPerTokenMax } = loaded;
+  const { context_length, model } = loaded;
   const bytes = shownMessages(loaded, order)
     .flatMap(({ content }) => content.map(textOf))
     .reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const least = Math.ceil(bytes / bytesPerTokenMax);
+  // Only then the longest token matters, which is found in the whole vocabulary.
+  const least = bytes < context_length ? 0 : Math.ceil(bytes / model.tokenBytesMax);
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
   const prompt = promptOfOrder(loaded, order);
   const { length } = prompt.tokens;
@@ -101,9 +109,9 @@ function timeOf({ call_key }: RunOrder): Date {
 }
 
 /** The prompt begins with the token that the file asks for, once. */
-export function withBegin({ tokens }: LlamaModel, prompt: Token[]): Token[] {
-  const { bos, shouldPrependBosToken } = tokens;
-  return bos === null || !shouldPrependBosToken || prompt[0] === bos ? prompt : [bos, ...prompt];
+export function withBegin({ tokens }: Model, prompt: Token[]): Token[] {
+  const { bos, addsBos } = tokens;
+  return bos === null || !addsBos || prompt[0] === bos ? prompt : [bos, ...prompt];
 }
 
 export function tooLong(tokens: string, context_length: number): SvcError {
@@ -128,15 +136,16 @@ export class Structure {
   private readonly beginnings: ReadonlySet<string | undefined>;
   private readonly spellings: ReadonlySet<string>;
 
-  constructor(model: LlamaModel, template: string) {
-    const { tokens = [], token_type: types = [] } = model.fileInfo.metadata.tokenizer?.ggml ?? {};
-    const isStructure = (text: string, type: unknown) =>
+  constructor({ special }: Pick<Model, 'special'>, template: string) {
+    const isStructure = ({ text, type }: SpecialToken) =>
       type === UNKNOWN ||
       type === CONTROL ||
       (type === USER_DEFINED &&
         (MARKUP.test(text) || (text.trim() !== '' && template.includes(text))));
     this.spellings = new Set(
-      tokens.filter((text, index) => text.length > 1 && isStructure(text, types[index])),
+      [...special.values()]
+        .filter((token) => token.text.length > 1 && isStructure(token))
+        .map(({ text }) => text),
     );
     this.lengths = [...new Set([...this.spellings].map(({ length }) => length))];
     this.beginnings = new Set([...this.spellings].map((text) => text[0]));
@@ -155,11 +164,11 @@ export class Structure {
     return made + text.slice(from);
   }
 
-  tokenize(model: LlamaModel, text: string): Token[] {
+  tokenize(model: Model, text: string): Token[] {
     const [first = '', ...others] = text.split(CUT);
     return [
       ...model.tokenize(first, true),
-      ...others.flatMap((piece) => model.tokenize(piece, true, 'trimLeadingSpace')),
+      ...others.flatMap((piece) => model.tokenize(piece, true, true)),
     ];
   }
 }
@@ -167,30 +176,17 @@ export class Structure {
 /** No text has it by chance. */
 const CUT = `svc${randomBytes(12).toString('hex')}x`;
 
-/** Types of tokens in a model file. */
-const UNKNOWN = 2;
-const CONTROL = 3;
-const USER_DEFINED = 4;
 const MARKUP = /^<[|｜].*[|｜]>$|^<\/?(think|tool_call|tool_response|fim_\w+)>$/;
 
 /** The control token with which the chat template ends an answer. */
 export function stopTokens({ model, template }: Pick<LoadedModel, 'model' | 'template'>) {
   const end = model.tokenize(template?.end.trimStart() ?? '', true);
-  const [first] = end.filter((token) => model.isSpecialToken(token));
+  const [first] = end.filter((token) => model.isControl(token));
   return new Set(first === undefined ? [] : [first]);
 }
 
 /** How each control token is spelled. */
-export function controlTextsOf(model: LlamaModel): ReadonlyMap<number, string> {
-  const { tokens = [], token_type: types = [] } = model.fileInfo.metadata.tokenizer?.ggml ?? {};
-  const texts = new Map<number, string>();
-  for (const [token, type] of types.entries())
-    if (type === CONTROL && tokens[token]) texts.set(token, tokens[token]);
-  return texts;
-}
-
-/** The most bytes of one token: a longer text for a number of tokens cannot fit. */
-export function tokenBytesMax(model: LlamaModel): number {
-  const pieces: readonly string[] = model.fileInfo.metadata.tokenizer?.ggml?.tokens ?? [];
-  return pieces.reduce((most, piece) => Math.max(most, Buffer.byteLength(piece)), 4);
+export function controlTextsOf({ special }: Model): ReadonlyMap<number, string> {
+  const controls = [...special].filter(([, { type, text }]) => type === CONTROL && text !== '');
+  return new Map(controls.map(([token, { text }]) => [token, text]));
 }

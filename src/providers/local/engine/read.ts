@@ -1,9 +1,9 @@
-import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { Reading, ReadToken } from '../../../contract/reading.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Score } from './decode/scores.ts';
 import type { LoadedModel } from './load.ts';
 import type { ReadOrder } from './messages.ts';
+import type { Model, Token } from './native/model.ts';
 import { promptOfOrder, tooLong, withBegin } from './prompt.ts';
 
 /** The tokens of what is read. Throws invalid_request, capability_missing, engine_timed_out. */
@@ -16,9 +16,9 @@ export function tokensOf(loaded: LoadedModel, { of, begins, control }: ReadOrder
     return begins ? withBegin(model, tokens) : tokens;
   }
   if ('messages' in of) return promptOfOrder(loaded, of).tokens;
-  const { length } = vocabularyOf(model);
+  const { vocabulary: length } = model;
   const wrong = of.findIndex((id) => id >= length);
-  if (wrong < 0) return of as Token[];
+  if (wrong < 0) return [...of];
   throw new SvcError('invalid_request', `The model has no token ${of[wrong]}: it has ${length}.`, {
     param: 'tokens',
     hint: 'The ids are of the tokenizer of one model. Use those of this one.',
@@ -32,7 +32,7 @@ export function checkLength({ length }: readonly Token[], { context_length }: Lo
 
 /** `scores`: of the token after each. Null: they were not computed. */
 export function readingOf(
-  model: LlamaModel,
+  model: Model,
   tokens: readonly Token[],
   scores: readonly Score[] | null,
 ): Reading {
@@ -52,10 +52,10 @@ export function readingOf(
 
 /** The tokens of a model, as they are shown. */
 class Shown {
-  private readonly model: LlamaModel;
+  private readonly model: Model;
   private readonly known = new Map<Token, ReadToken>();
 
-  constructor(model: LlamaModel) {
+  constructor(model: Model) {
     this.model = model;
   }
 
@@ -67,13 +67,9 @@ class Shown {
 
   private read(id: Token): ReadToken {
     const text = this.model.detokenize([id], true);
-    const bytes = text.includes('\ufffd') ? bytesOf(vocabularyOf(this.model)[id] ?? '') : null;
+    const bytes = text.includes('\ufffd') ? bytesOf(this.model.textOf(id)) : null;
     return bytes === null ? { id, text } : { id, text, bytes };
   }
-}
-
-function vocabularyOf({ fileInfo }: LlamaModel): readonly string[] {
-  return fileInfo.metadata.tokenizer?.ggml?.tokens ?? [];
 }
 
 /**

@@ -134,7 +134,8 @@ export class Runs {
     const { id, client } = order;
     const { loaded, sequences } = this;
     const exact = order.exact || !loaded.batching;
-    const member = newMember({ exact, batched: order.resume?.batched ?? false, signal });
+    const batched = order.resume?.batched ?? false;
+    const member = newMember({ exact, batched, signal, flag: id });
     let prompt_parts: number[] | undefined;
     const output = new OutputBatcher((piece) => {
       this.send({

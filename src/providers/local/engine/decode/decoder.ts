@@ -1,5 +1,5 @@
-import type { Token } from 'node-llama-cpp';
-import type { NativeContext } from './native.ts';
+import { BatchStopped, type Context } from '../native/context.ts';
+import type { Token } from '../native/model.ts';
 
 /** One run, for as long as it owns its sequence. */
 export interface Member {
@@ -15,9 +15,11 @@ export interface Member {
   passed: number;
   /** Aborts when the run is cancelled. */
   readonly signal?: AbortSignal;
+  /** The flag that ends a batch of this run alone: see StopFlags. */
+  readonly flag?: number;
 }
 
-export function newMember(run: Pick<Member, 'exact' | 'batched' | 'signal'>): Member {
+export function newMember(run: Pick<Member, 'exact' | 'batched' | 'signal' | 'flag'>): Member {
   return { ...run, left: 0, ticket: 0, passed: 0 };
 }
 
@@ -30,7 +32,7 @@ export interface Sequence {
 }
 
 /** Samples the token after the one with this index in the batch. */
-export type Sample<T> = (native: NativeContext, index: number) => Promise<T>;
+export type Sample<T> = (context: Context, index: number) => T;
 
 interface Work {
   readonly member: Member;
@@ -66,7 +68,7 @@ export class Decoder {
   threads: number;
   /** Of a batch of several: of a part of a prompt, or of tokens of several runs. */
   wideThreads: () => number;
-  private readonly native: NativeContext;
+  private readonly native: Context;
   private queue: Work[] = [];
   private between: (() => Promise<void>)[] = [];
   /** Runs of the last shared batch that have not asked for their next token yet. */
@@ -78,7 +80,7 @@ export class Decoder {
   /** The last part was of a prompt that others had passed. */
   private wasLate = false;
 
-  constructor(native: NativeContext, threads: number) {
+  constructor(native: Context, threads: number) {
     this.native = native;
     this.threads = threads;
     this.wideThreads = () => threads;
@@ -136,7 +138,7 @@ export class Decoder {
   }
 
   /** Changes or reads the context while nothing is computed. */
-  change<T>(change: (native: NativeContext) => T | Promise<T>): Promise<T> {
+  change<T>(change: (native: Context) => T | Promise<T>): Promise<T> {
     return new Promise((done, fail) => {
       this.between.push(async () => {
         try {
@@ -154,8 +156,10 @@ export class Decoder {
     for (;;) {
       for (const change of this.between.splice(0)) await change();
       this.dropCancelled();
-      if (this.queue.length > 0) await this.decode(await this.next());
-      else if (this.between.length === 0) break;
+      if (this.queue.length > 0) {
+        await this.decode(await this.next());
+        await messages();
+      } else if (this.between.length === 0) break;
     }
     this.isBusy = false;
   }
@@ -205,32 +209,32 @@ export class Decoder {
     try {
       const size = batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
       native.setThreads(size > 1 ? this.wideThreads() : this.threads);
-      native.initBatch(size);
-      const indexes = batch.map(
-        ({ sequence, tokens, sample }) =>
-          native.addToBatch(
-            sequence.place,
-            sequence.tokens.length,
-            Uint32Array.from(tokens),
-            sample === null ? NONE : Uint32Array.of(tokens.length - 1),
-          )[0] ?? 0,
-      );
+      const [first, ...others] = batch;
+      native.initBatch(others.length > 0 ? null : (first?.member.flag ?? null));
+      const indexes = batch.map(({ sequence, tokens, sample }) => {
+        const wanted = sample === null ? [] : [tokens.length - 1];
+        return native.addToBatch(sequence.place, sequence.tokens.length, tokens, wanted)[0] ?? 0;
+      });
+      // A context of a test ends it later.
       await native.decodeBatch();
       for (const { sequence, tokens } of batch) sequence.tokens.push(...tokens);
-      await Promise.all(batch.map((work, at) => sampled(work, native, indexes[at] ?? 0)));
+      for (const [at, work] of batch.entries()) sampled(work, native, indexes[at] ?? 0);
     } catch (thrown) {
-      for (const { fail } of batch) fail(thrown);
+      // This thread hears of the cancel next.
+      if (thrown instanceof BatchStopped) await messages();
+      for (const work of batch) work.fail(isCancelled(work) ? work.member.signal?.reason : thrown);
     }
   }
 }
 
-async function sampled(
-  { sample, done, fail }: Work,
-  native: NativeContext,
-  index: number,
-): Promise<void> {
+/** Messages are received, and timers end, between two batches. */
+function messages(): Promise<void> {
+  return new Promise((next) => setImmediate(next));
+}
+
+function sampled({ sample, done, fail }: Work, native: Context, index: number): void {
   try {
-    done(sample === null ? null : await sample(native, index));
+    done(sample === null ? null : sample(native, index));
   } catch (thrown) {
     fail(thrown);
   }
@@ -260,7 +264,6 @@ function shares(work: Work): boolean {
   return isToken(work) && !work.member.exact;
 }
 
-const NONE = new Uint32Array();
 const TO_THE_END = -1;
 /** A round is one step of the queue of promises. A run that has its token needs about ten. */
 const ROUNDS_MAX = 64;

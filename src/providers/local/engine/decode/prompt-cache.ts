@@ -1,6 +1,5 @@
 import { rename, rm, utimes } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Token } from 'node-llama-cpp';
 import { freeBytes, syncFolder } from '../../../../home/disk.ts';
 import type { PromptReport } from '../../from-engine.ts';
 import {
@@ -26,7 +25,7 @@ export interface PromptCacheOptions {
   decoder: Pick<Decoder, 'change'>;
   /** Tokens of one sequence. */
   context_length: number;
-  report(report: PromptReport): Promise<void>;
+  report(report: PromptReport): void;
 }
 
 /**
@@ -78,13 +77,13 @@ export class PromptCache {
           native.loadSequenceStateFromFile(reading, slot.place, context_length),
         );
         if (tokens.length === meta.tokens.length) {
-          for (const token of tokens) slot.tokens.push(token as Token);
+          slot.tokens.push(...tokens);
           [slot.parts, slot.alone] = [meta.parts, meta.alone];
           [slot.run, slot.saved] = [meta.run, tokens.length];
           const now = new Date();
           await utimes(reading, now, now).catch(() => {});
           await rename(reading, path);
-          await report({ did: 'used', ...reportOf(file), used_by: run });
+          report({ did: 'used', ...reportOf(file), used_by: run });
           return;
         }
       }
@@ -98,15 +97,16 @@ export class PromptCache {
   }
 
   /**
-   * Writes a sequence that no run owns. `isFree`: whether that is still so. `share`: its part of
-   * the tokens of all sequences.
+   * Writes a sequence that no run owns. `isFree`: whether that is still so.
    */
-  async save(slot: Slot, isFree: () => boolean, share: number): Promise<void> {
+  async save(slot: Slot, isFree: () => boolean): Promise<void> {
     let draft: string | null = null;
     try {
       const older = this.known.filter((file) => isReplaced(file, slot));
-      const state = await this.options.decoder.change((native) => native.getStateSize());
-      if (!(await this.hasRoom(Math.ceil(state * share), older))) return;
+      const state = await this.options.decoder.change((native) =>
+        native.getSequenceSize(slot.place),
+      );
+      if (!(await this.hasRoom(state, older))) return;
       draft = await newDraft(this.options.folder);
       const meta = await this.writeState(draft, slot, isFree);
       if (meta !== null) await this.publish(draft, meta, older);
@@ -132,13 +132,13 @@ export class PromptCache {
   }
 
   private writeState(draft: string, slot: Slot, isFree: () => boolean) {
-    return this.options.decoder.change(async (native) => {
+    return this.options.decoder.change((native) => {
       if (!isFree()) return null;
       const { place, client, run, parts, alone } = slot;
       const tokens = [...slot.tokens];
       const meta = { ...this.options.key, client, run, tokens, parts: [...parts], alone };
       slot.saved = tokens.length;
-      await native.saveSequenceStateToFile(draft, place, Uint32Array.from(tokens));
+      native.saveSequenceStateToFile(draft, place, tokens);
       return meta;
     });
   }
@@ -160,7 +160,7 @@ export class PromptCache {
     const stays = (other: PromptFile) =>
       other.path !== path && !older.includes(other) && !gone.has(other.path);
     this.known = [...this.known.filter(stays), file];
-    await report({ did: 'written', ...reportOf(file) });
+    report({ did: 'written', ...reportOf(file) });
   }
 
   private async refuse(
@@ -168,7 +168,7 @@ export class PromptCache {
     reason: string,
   ): Promise<void> {
     await rm(join(this.options.folder, report.file), { force: true }).catch(() => {});
-    await this.options.report({ run: '', tokens: 0, ...report, did: 'removed', reason });
+    this.options.report({ run: '', tokens: 0, ...report, did: 'removed', reason });
   }
 }
 

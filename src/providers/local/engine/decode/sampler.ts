@@ -1,14 +1,15 @@
-import type { LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-cpp';
+import koffi from 'koffi';
 import type { AnswerOptions } from '../../../../contract/options.ts';
 import { SvcError } from '../../../../errors.ts';
+import type { Functions, Pointer } from '../native/abi.ts';
+import type { Context } from '../native/context.ts';
+import type { Model, Token } from '../native/model.ts';
 import type { Sample } from './decoder.ts';
-import { type NativeSampler, nativeState, newSampler, type SamplerConfig } from './native.ts';
-import { type Score, Scorer } from './scores.ts';
+import type { Grammar } from './grammar.ts';
+import { type Score, scoreOf } from './scores.ts';
 
 export interface Step {
   token: Token;
-  /** Probability of the token. Null: not requested. */
-  probability: number | null;
   /** How likely it is by the model alone. Null: not requested. */
   score: Score | null;
 }
@@ -19,175 +20,199 @@ export interface Sampling {
   /** Absent: the defaults below. */
   options?: AnswerOptions;
   /** The grammar that the next token must follow. */
-  grammar?: () => LlamaGrammarEvaluationState | undefined;
-  /** Number of first tokens with their probability. */
+  grammar?: () => Grammar | undefined;
+  /** Number of first tokens with their score. */
   judged: number;
   /** Each token with its score, and so many of the likeliest ones. Null: no scores. */
   explained: number | null;
 }
 
-/** Usual values of a chat model, which node-llama-cpp has too. */
+/** Usual values of a chat model. */
 const DEFAULTS = { topK: 40, topP: 0.95, minP: 0 };
-/** The penalties count at least so many last tokens. */
-const PENALIZED_LEAST = 64;
 
 /**
- * Samples the tokens of one run.
+ * Samples the tokens of one run with the samplers of llama.cpp.
  *
- * 1. Each token has its own seed, so a resumed answer continues identically.
+ * 1. Each token has its own seed, and all else depends on the tokens of the answer. So a resumed
+ *    answer continues identically.
  */
 export class TokenSampler {
-  private readonly native: NativeSampler;
-  private readonly scorer: Scorer | null;
+  private readonly model: Model;
   private readonly sampling: Sampling;
-  private readonly usual: SamplerConfig;
-  /** What is added to the odds of each token. */
-  private readonly biases: readonly (readonly [Token, number])[];
-  /** Null: none. */
-  private readonly penalties: Partial<SamplerConfig> | null;
-  /** Whether a token ends a sequence, as far as it was asked. */
-  private readonly breaks = new Map<Token, boolean>();
-  private readonly model: LlamaModel;
+  private readonly c: Functions;
+  private readonly chain: Pointer;
+  /** What counts the tokens of the answer. */
+  private readonly counting: Pointer[] = [];
+  /** Makes the sampler that draws at a position. Null: the likeliest token is taken. */
+  private readonly draw: ((position: number) => Pointer) | null = null;
+  /** The samplers of the chain before that one. */
+  private fixed = 0;
+  /** Tokens of the answer that were counted. */
+  private counted = 0;
+  private candidates: Float32Array | null = null;
 
-  constructor(model: LlamaModel, sampling: Sampling) {
+  /** Throws invalid_request for a token that the model does not have. */
+  constructor(model: Model, sampling: Sampling) {
     const { temperature, seed, options = {} } = sampling;
-    this.model = model;
-    this.native = newSampler(model);
-    this.scorer = sampling.explained === null ? null : new Scorer(model);
-    this.sampling = sampling;
-    this.usual = {
-      temperature,
-      seed,
-      topP: options.top_p ?? DEFAULTS.topP,
-      topK: options.top_k ?? DEFAULTS.topK,
-      minP: options.min_p ?? DEFAULTS.minP,
-    };
-    this.penalties = penaltiesOf(options);
-    this.biases = biasesOf(model, options);
+    [this.model, this.sampling, this.c] = [model, sampling, model.llama.c];
+    const { c } = this;
+    const biases = biasesOf(model, options);
+    this.chain = c.llama_sampler_chain_init(c.llama_sampler_chain_default_params());
+    if (biases !== null) this.add(biases);
+    for (const sampler of countersOf(model, options)) this.counting.push(this.add(sampler));
+    if (temperature <= 0) {
+      this.add(c.llama_sampler_init_greedy());
+      return;
+    }
+    this.add(c.llama_sampler_init_top_k(topKOf(model, options)));
+    this.add(c.llama_sampler_init_top_p(options.top_p ?? DEFAULTS.topP, LEAST));
+    const minP = options.min_p ?? DEFAULTS.minP;
+    if (minP > 0) this.add(c.llama_sampler_init_min_p(minP, LEAST));
+    this.add(c.llama_sampler_init_temp(temperature));
+    this.draw = (position) => c.llama_sampler_init_dist(seedAt(seed, position));
+  }
+
+  private add(sampler: Pointer): Pointer {
+    this.c.llama_sampler_chain_add(this.chain, sampler);
+    this.fixed += 1;
+    return sampler;
   }
 
   /** The token after all that the answer has. Throws engine_failed if no token can follow. */
   after(answer: readonly Token[]): Sample<Step> {
-    return async (context, index) => {
-      const { judged, explained } = this.sampling;
-      const judging = answer.length < judged;
-      const config = this.config(answer);
-      this.native.applyConfig(config);
+    return (context, index) => {
+      const { judged, explained, grammar } = this.sampling;
+      this.count(answer);
+      const state = grammar?.();
       const before = process.cpuUsage();
-      const [token, , confidence] = judging
-        ? await context.sampleToken(index, this.native, false, true)
-        : ([await context.sampleToken(index, this.native)] as const);
-      if (token < 0) throw new SvcError('engine_failed');
-      if (config.grammarEvaluationState !== undefined) boundForm(process.cpuUsage(before));
-      return {
-        token: token as Token,
-        probability: confidence ?? null,
-        score: (await this.scorer?.at(context, index, token as Token, explained ?? 0)) ?? null,
-      };
+      this.drawAt(answer.length);
+      let token = this.c.llama_sampler_sample(this.chain, context.pointer, index);
+      this.counted += 1;
+      if (state !== undefined && !state.allows(token)) {
+        this.recount(answer);
+        token = this.sampleWithin(state, context, index);
+      }
+      if (state !== undefined) {
+        state.note(token);
+        boundForm(process.cpuUsage(before));
+      }
+      const wants = explained !== null || answer.length < judged;
+      const score = wants ? scoreOf(context.logits(index), token, explained ?? 0) : null;
+      return { token, score };
     };
   }
 
   dispose(): void {
-    this.native.dispose();
-    this.scorer?.dispose();
+    this.c.llama_sampler_free(this.chain);
   }
 
-  /**
-   * A sampler of llama.cpp does this, with a history that the library cannot set: a resumed answer
-   * would continue otherwise. Here the tokens say all.
-   */
-  private repetitions(answer: readonly Token[], multiplier: number): [Token, number][] {
-    const begin = answer.findLastIndex((token) => this.isBreaker(token)) + 1;
-    const most = Math.min(answer.length - begin, DRY_MATCH_MAX);
-    return [...repeatedBefore(answer, most)]
-      .filter(([token]) => !this.isBreaker(token))
-      .map(([token, length]) => [token, -multiplier * DRY.base ** (length - DRY.allowed)]);
+  /** Counts the tokens that an earlier attempt had. */
+  private count(answer: readonly Token[]): void {
+    if (this.counting.length === 0) return;
+    for (; this.counted < answer.length; this.counted += 1)
+      for (const sampler of this.counting)
+        this.c.llama_sampler_accept(sampler, answer[this.counted] as Token);
   }
 
-  private isBreaker(token: Token): boolean {
-    const known = this.breaks.get(token);
-    if (known !== undefined) return known;
-    const breaks = DRY.breakers.test(this.model.detokenize([token]));
-    this.breaks.set(token, breaks);
-    return breaks;
+  /** Forgets the last token, which is not one of the answer. */
+  private recount(answer: readonly Token[]): void {
+    for (const sampler of this.counting) this.c.llama_sampler_reset(sampler);
+    this.counted = 0;
+    this.count(answer);
   }
 
-  private config(answer: readonly Token[]): SamplerConfig {
-    const { temperature, seed, grammar, options = {} } = this.sampling;
-    const state = grammar?.();
-    const { dry_multiplier: dry } = options;
-    const biases = dry ? [...this.biases, ...this.repetitions(answer, dry)] : this.biases;
-    return {
-      ...this.usual,
-      // Another seed costs a new chain of samplers, and the most likely token needs none.
-      seed: temperature > 0 ? seedAt(seed, answer.length) : seed,
-      ...(state === undefined ? {} : { grammarEvaluationState: nativeState(state) }),
-      ...(this.penalties === null
-        ? {}
-        : {
-            ...this.penalties,
-            repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, answer.length),
-            repeatPenaltyTokens: Uint32Array.from(answer),
-          }),
-      ...(biases.length === 0 ? {} : summed(biases)),
-    };
+  private drawAt(position: number): void {
+    if (this.draw === null) return;
+    const { c, chain, fixed } = this;
+    c.llama_sampler_free(c.llama_sampler_chain_remove(chain, fixed));
+    c.llama_sampler_chain_add(chain, this.draw(position));
+  }
+
+  /** The grammar first: it looks at each token of the vocabulary. */
+  private sampleWithin(state: Grammar, context: Context, index: number): Token {
+    const { vocabulary } = this.model;
+    this.candidates ??= new Float32Array(vocabulary * 3);
+    const odds = this.candidates;
+    const ids = new Int32Array(odds.buffer);
+    const logits = context.logits(index);
+    for (let token = 0; token < vocabulary; token += 1) {
+      ids[token * 3] = token;
+      odds[token * 3 + 1] = logits[token] as number;
+      odds[token * 3 + 2] = 0;
+    }
+    const array = { data: koffi.address(odds), size: vocabulary, selected: -1, sorted: false };
+    this.c.llama_sampler_apply(state.pointer, array);
+    this.c.llama_sampler_apply(this.chain, array);
+    const { selected, size } = array;
+    const at = Number(selected);
+    if (at < 0 || at >= Number(size) || odds[at * 3 + 1] === Number.NEGATIVE_INFINITY)
+      throw new SvcError('engine_failed');
+    const token = ids[at * 3] as Token;
+    this.c.llama_sampler_accept(this.chain, token);
+    this.counted += 1;
+    return token;
   }
 }
 
-/** Throws invalid_request for a token that the model does not have. */
-function biasesOf(model: LlamaModel, { logit_bias = {} }: AnswerOptions): [Token, number][] {
-  const { length } = model.fileInfo.metadata.tokenizer?.ggml?.tokens ?? [];
-  return Object.entries(logit_bias).map(([id, bias]) => {
-    if (Number(id) >= length)
-      throw new SvcError('invalid_request', `The model has no token ${id}: it has ${length}.`, {
+/** Tokens that stay, whatever a sampler removes. */
+const LEAST = 1;
+
+function topKOf({ vocabulary }: Model, { top_k: k = DEFAULTS.topK }: AnswerOptions): number {
+  return k <= 0 ? vocabulary : Math.min(k, vocabulary);
+}
+
+/** What makes tokens that the answer has less likely. */
+function countersOf(model: Model, options: AnswerOptions): Pointer[] {
+  const { c } = model.llama;
+  const { presence_penalty = 0, frequency_penalty = 0, repeat_penalty = 1 } = options;
+  const counters: Pointer[] = [];
+  if (presence_penalty !== 0 || frequency_penalty !== 0 || repeat_penalty !== 1)
+    counters.push(
+      c.llama_sampler_init_penalties(
+        model.vocabulary,
+        ALL,
+        repeat_penalty,
+        frequency_penalty,
+        presence_penalty,
+      ),
+    );
+  if (options.dry_multiplier)
+    counters.push(
+      c.llama_sampler_init_dry(
+        model.vocab,
+        options.dry_multiplier,
+        DRY.base,
+        DRY.allowed,
+        ALL,
+        DRY.breakers,
+        DRY.breakers.length,
+      ),
+    );
+  return counters;
+}
+
+/** More tokens than an answer has. */
+const ALL = 1 << 20;
+/** As llama.cpp has them by default: a repetition of two tokens is no repetition yet. */
+const DRY = { base: 1.75, allowed: 2, breakers: ['\n', ':', '"', '*'] };
+
+/** Null: none. Throws invalid_request for a token that the model does not have. */
+function biasesOf(model: Model, { logit_bias = {} }: AnswerOptions): Pointer {
+  const biases = Object.entries(logit_bias);
+  if (biases.length === 0) return null;
+  const { vocabulary } = model;
+  const bytes = new DataView(new ArrayBuffer(biases.length * 8));
+  for (const [at, [id, bias]] of biases.entries()) {
+    if (Number(id) >= vocabulary)
+      throw new SvcError('invalid_request', `The model has no token ${id}: it has ${vocabulary}.`, {
         param: 'logit_bias',
         hint: 'The ids are of the tokenizer of one model. Use those of the model that you ask.',
       });
-    return [Number(id) as Token, bias];
-  });
-}
-
-/** A token that is there twice has the sum. */
-function summed(biases: readonly (readonly [Token, number])[]): Partial<SamplerConfig> {
-  const sums = new Map<Token, number>();
-  for (const [token, bias] of biases) sums.set(token, (sums.get(token) ?? 0) + bias);
-  return {
-    tokenBiasKeys: Uint32Array.from(sums.keys()),
-    tokenBiasValues: Float32Array.from(sums.values()),
-  };
-}
-
-/** As llama.cpp has them by default: a repetition of two tokens is no repetition yet. */
-const DRY = { base: 1.75, allowed: 2, breakers: /[\n:"*]/ };
-/** A longer repetition is as unlikely as one of this length: it does not happen. */
-const DRY_MATCH_MAX = 64;
-
-/** Penalties make tokens that the answer has less likely, and count all tokens of the answer. */
-function penaltiesOf(options: AnswerOptions): Partial<SamplerConfig> | null {
-  const { presence_penalty = 0, frequency_penalty = 0, repeat_penalty = 1 } = options;
-  if (presence_penalty === 0 && frequency_penalty === 0 && repeat_penalty === 1) return null;
-  return {
-    repeatPenalty: repeat_penalty,
-    repeatPenaltyPresencePenalty: presence_penalty,
-    repeatPenaltyFrequencyPenalty: frequency_penalty,
-  };
-}
-
-/**
- * The longest sequence that each next token would repeat: the answer has it before that token, and
- * now at its end.
- */
-function repeatedBefore(answer: readonly Token[], most: number): Map<Token, number> {
-  const longest = new Map<Token, number>();
-  const last = answer.length - 1;
-  for (let end = 0; end < last; end += 1) {
-    let length = 0;
-    while (length < most && length <= end && answer[end - length] === answer[last - length])
-      length += 1;
-    const next = answer[end + 1] as Token;
-    if (length >= DRY.allowed) longest.set(next, Math.max(length, longest.get(next) ?? 0));
+    bytes.setInt32(at * 8, Number(id), true);
+    bytes.setFloat32(at * 8 + 4, bias, true);
   }
-  return longest;
+  const { c } = model.llama;
+  return c.llama_sampler_init_logit_bias(vocabulary, biases.length, new Uint8Array(bytes.buffer));
 }
 
 /**

@@ -1,6 +1,5 @@
-import type { LlamaModel, Token } from 'node-llama-cpp';
+import type { Model, Token } from '../native/model.ts';
 import type { Decoder, Sequence } from './decoder.ts';
-import { type NativeContext, type NativeSampler, newSampler } from './native.ts';
 
 /** How likely a token is by the model alone: before penalties, forms and sampling. */
 export interface Score {
@@ -10,52 +9,36 @@ export interface Score {
   top: readonly { token: Token; logprob: number }[];
 }
 
-/** Reads what the model says of the next token. It changes nothing. */
-export class Scorer {
-  private readonly native: NativeSampler;
-
-  constructor(model: LlamaModel) {
-    this.native = newSampler(model);
-    // The likeliest token: so nothing is left out, and nothing is drawn.
-    this.native.applyConfig({ temperature: 0, seed: 0, topK: 0, topP: 1, minP: 0 });
-  }
-
-  /** Of the token that follows the one with this index in the batch. `most`: of the likeliest. */
-  async at(
-    context: NativeContext,
-    index: number,
-    token: Token | null,
-    most: number,
-  ): Promise<Score> {
-    const wanted = token === null ? [] : [token];
-    const count = Math.max(1, most);
-    const [, , , logits = [], weight = 1] = await context.sampleToken(
-      index,
-      this.native,
-      false,
-      false,
-      [wanted, false, false, false, count],
-      true,
-    );
-    const [, highest = 0] = logits;
-    const scores = Array.from({ length: logits.length / 2 }, (_, at) => ({
-      token: logits[2 * at] as Token,
-      logprob: Math.max(LEAST, (logits[2 * at + 1] as number) - highest - Math.log(weight)),
-    }));
-    const own = token === null ? undefined : scores.findLast((score) => score.token === token);
-    return {
-      logprob: token === null ? null : (own?.logprob ?? LEAST),
-      top: scores.slice(0, Math.min(most, scores.length - wanted.length)),
-    };
-  }
-
-  dispose(): void {
-    this.native.dispose();
-  }
+/** `logits`: the odds of all tokens. `most`: of the likeliest ones. */
+export function scoreOf(logits: Float32Array, token: Token | null, most: number): Score {
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const odds of logits) if (odds > highest) highest = odds;
+  let sum = 0;
+  for (const odds of logits) sum += Math.exp(odds - highest);
+  const all = highest + Math.log(sum);
+  const of = (each: Token) => Math.max(LEAST, (logits[each] as number) - all);
+  return {
+    logprob: token === null ? null : of(token),
+    top: likeliest(logits, most).map((each) => ({ token: each, logprob: of(each) })),
+  };
 }
 
 /** The logarithm of a probability that is too small to count. */
 const LEAST = -9999;
+
+/** The tokens with the highest odds, the highest first. */
+function likeliest(logits: Float32Array, most: number): Token[] {
+  const found: Token[] = [];
+  const oddsOf = (token: Token | undefined) =>
+    token === undefined ? Number.NEGATIVE_INFINITY : (logits[token] as number);
+  for (let token = 0; most > 0 && token < logits.length; token += 1) {
+    if (found.length === most && oddsOf(token) <= oddsOf(found.at(-1))) continue;
+    const at = found.findIndex((other) => oddsOf(other) < oddsOf(token));
+    found.splice(at === -1 ? found.length : at, 0, token);
+    if (found.length > most) found.pop();
+  }
+  return found;
+}
 
 /**
  * Computes tokens behind those of an empty sequence, and how likely each next one is: the first
@@ -63,31 +46,28 @@ const LEAST = -9999;
  * between two parts. Throws the reason of the signal.
  */
 export async function scoreTokens(
-  { model, decoder }: { model: LlamaModel; decoder: Decoder },
+  { decoder }: { model: Model; decoder: Decoder },
   sequence: Sequence,
   tokens: readonly Token[],
   { top, signal }: { top: number; signal: AbortSignal },
 ): Promise<Score[]> {
-  const scorer = new Scorer(model);
   const scores: Score[] = [];
-  try {
-    for (let at = 0; at < tokens.length; at += PART) {
-      signal.throwIfAborted();
-      const part = Uint32Array.from(tokens.slice(at, at + PART));
-      await decoder.change(async (native) => {
-        native.setThreads(decoder.wideThreads());
-        native.initBatch(part.length);
-        const indexes = native.addToBatch(sequence.place, at, part, Uint32Array.from(part.keys()));
-        await native.decodeBatch();
-        for (const [offset, index] of indexes.entries())
-          scores.push(await scorer.at(native, index, tokens[at + offset + 1] ?? null, top));
-      });
-      sequence.tokens.push(...tokens.slice(at, at + PART));
-    }
-    return scores;
-  } finally {
-    scorer.dispose();
+  for (let at = 0; at < tokens.length; at += PART) {
+    signal.throwIfAborted();
+    const part = tokens.slice(at, at + PART);
+    await decoder.change((context) => {
+      context.setThreads(decoder.wideThreads());
+      context.initBatch();
+      const indexes = context.addToBatch(sequence.place, at, part, [...part.keys()]);
+      context.decodeBatch();
+      for (const [offset, index] of indexes.entries()) {
+        const next = tokens[at + offset + 1] ?? null;
+        scores.push(scoreOf(context.logits(index), next, top));
+      }
+    });
+    sequence.tokens.push(...part);
   }
+  return scores;
 }
 
 /** Each token of a part needs memory for the whole vocabulary. */

@@ -1,5 +1,5 @@
-import type { Token } from 'node-llama-cpp';
 import type { PromptFile } from '../../prompt-files.ts';
+import type { Token } from '../native/model.ts';
 import type { Decoder, Sequence } from './decoder.ts';
 import { FILE_TOKENS, type PromptCache } from './prompt-cache.ts';
 import { firstParts, keepable, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
@@ -70,7 +70,6 @@ export class Sequences {
   private readonly options: SequencesOptions;
   /** Left first comes first. */
   private free: Slot[];
-  private readonly all: readonly Slot[];
   /** The places of runs that share batches. */
   private readonly sharing = new Set<number>();
 
@@ -85,7 +84,6 @@ export class Sequences {
       run: '',
       saved: 0,
     }));
-    this.all = [...this.free];
   }
 
   get hasFree(): boolean {
@@ -116,7 +114,7 @@ export class Sequences {
     let best: Taken | null = null;
     for (const file of this.options.cache?.files ?? []) {
       const { meta } = file;
-      const saves = this.reusable(meta as typeof meta & { tokens: Token[] }, prompt, reuse);
+      const saves = this.reusable(meta, prompt, reuse);
       if (slot !== undefined && saves >= (best?.kept ?? kept + FILE_TOKENS))
         best = { slot, kept: saves, file };
     }
@@ -152,12 +150,11 @@ export class Sequences {
   /** Writes the long sequences that have so many tokens more than their files, until that time. */
   async save(more: number, until = Number.POSITIVE_INFINITY): Promise<void> {
     const { cache } = this.options;
-    const computed = this.all.reduce((sum, { tokens }) => sum + tokens.length, 0);
     for (const slot of this.free.toReversed()) {
       const { tokens, parts, saved } = slot;
       if (!cache || performance.now() > until) return;
       if (parts.length > 0 && tokens.length >= FILE_TOKENS && tokens.length - saved >= more)
-        await cache.save(slot, () => this.free.includes(slot), tokens.length / computed);
+        await cache.save(slot, () => this.free.includes(slot));
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Token } from 'node-llama-cpp';
+import type { Token } from '../native/model.ts';
 import type { Decoder, Member } from './decoder.ts';
 import { batchesAfter, firstParts, type Parts } from './prompt-parts.ts';
 import type { Step, TokenSampler } from './sampler.ts';

@@ -1,7 +1,6 @@
-import type { LlamaModel, Token } from 'node-llama-cpp';
 import { Decoder, newMember } from '../decode/decoder.ts';
-import { nativeContext } from '../decode/native.ts';
 import { TokenSampler } from '../decode/sampler.ts';
+import type { Model, Token } from '../native/model.ts';
 
 const TOKENS_LEAST = 2;
 const TOKENS_MOST = 64;
@@ -17,8 +16,8 @@ const cpuMs: Clock = () => {
 };
 
 /** The clock of what the model itself needs: beside other work a CPU computes only now and then. */
-export function ownClock({ llama }: LlamaModel): Clock {
-  return llama.gpu === false ? cpuMs : wallMs;
+export function ownClock({ llama }: Model): Clock {
+  return llama.gpu === null ? cpuMs : wallMs;
 }
 
 /**
@@ -26,7 +25,7 @@ export function ownClock({ llama }: LlamaModel): Clock {
  * count.
  */
 export function measureSpeed(
-  model: LlamaModel,
+  model: Model,
   threads: number,
   limitMs: number,
   clock = wallMs,
@@ -39,7 +38,7 @@ const TOGETHER = 4;
 
 /** Measures tokens per second of several such answers in one batch. */
 export function measureTogether(
-  model: LlamaModel,
+  model: Model,
   threads: number,
   limitMs: number,
   clock = wallMs,
@@ -54,15 +53,16 @@ interface Measuring {
   clock: Clock;
 }
 
-async function measure(model: LlamaModel, measuring: Measuring): Promise<number> {
+async function measure(model: Model, measuring: Measuring): Promise<number> {
   const { answers, threads } = measuring;
-  const context = await model.createContext({
+  const context = model.createContext({
     contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize),
     sequences: answers,
+    batch: answers,
     threads,
   });
   try {
-    const decoder = new Decoder(nativeContext(context), threads);
+    const decoder = new Decoder(context, threads);
     const measured = await Promise.allSettled(
       Array.from({ length: answers }, (_, place) => speedOf(model, decoder, place, measuring)),
     );
@@ -72,12 +72,12 @@ async function measure(model: LlamaModel, measuring: Measuring): Promise<number>
       return sum + one.value;
     }, 0);
   } finally {
-    await context.dispose();
+    context.dispose();
   }
 }
 
 async function speedOf(
-  model: LlamaModel,
+  model: Model,
   decoder: Decoder,
   place: number,
   { limitMs, clock }: Measuring,
@@ -105,6 +105,6 @@ async function speedOf(
 
 const GREEDY = { temperature: 0, seed: 0, judged: 0, explained: null };
 
-function startToken(model: LlamaModel): Token {
+function startToken(model: Model): Token {
   return model.tokens.bos ?? model.tokens.eos ?? (model.tokenize('a')[0] as Token);
 }

@@ -24,7 +24,7 @@ export interface TemplateFile {
   bos_token: string;
   eos_token: string;
   /** How its tokens are spelled. */
-  vocabulary: readonly string[];
+  vocabulary: { includes(text: string): boolean };
 }
 
 /**
