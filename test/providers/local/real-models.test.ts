@@ -53,6 +53,16 @@ here('a base model goes on with the text as it is', async ({ local }) => {
   assert.equal(plain?.token_ids, raw?.token_ids);
 });
 
+here('a model with a window computes an earlier prompt no more', async ({ local }) => {
+  const prompt = Array.from({ length: 40 }, (_, at) => `Sentence ${at} is here.`).join(' ');
+  const asking = { model: 'gemma', prompt, max_tokens: 4, temperature: 0 };
+  const first = await readAnswer(local, asking);
+  const again = await readAnswer(local, asking);
+  assert.equal(again.token_ids, first.token_ids);
+  const { input_tokens, cached_tokens = 0 } = again.finish?.usage ?? {};
+  assert.ok(cached_tokens >= 128, `${cached_tokens} of ${input_tokens}`);
+});
+
 here('an answer has the form that its schema says, whatever the seed', async ({ local }) => {
   const valid = new Ajv2020().compile(PERSON);
   for (const model of names)

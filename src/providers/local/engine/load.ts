@@ -215,7 +215,7 @@ export function isRanker({ header }: Model): boolean {
 
 /** Whether the memory of a sequence cannot go back to an earlier token. */
 function cannotGoBack({ kind }: Model): boolean {
-  return kind.isHybrid || kind.isRecurrent || kind.hasWindow;
+  return kind.isHybrid || kind.isRecurrent;
 }
 
 export function cannot(message: string): SvcError {

@@ -122,7 +122,6 @@ export const FUNCTIONS = {
     llama_free: 'void (void*)',
     llama_model_get_vocab: 'void* (void*)',
     llama_model_n_ctx_train: 'int32_t (void*)',
-    llama_model_n_swa: 'int32_t (void*)',
     llama_model_n_embd_out: 'int32_t (void*)',
     llama_model_has_encoder: 'bool (void*)',
     llama_model_has_decoder: 'bool (void*)',

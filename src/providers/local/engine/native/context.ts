@@ -82,7 +82,8 @@ export class Context {
       n_seq_max: sequences,
       n_threads: threads,
       n_threads_batch: threads,
-      swa_full: false,
+      // A model with a window keeps all tokens too, so that a sequence can go back.
+      swa_full: true,
       offload_kqv: gpuLayers > 0,
       op_offload: gpuLayers > 0,
       ...(vectors === undefined ? {} : { embeddings: true, kv_unified: true }),

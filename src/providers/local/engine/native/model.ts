@@ -71,7 +71,6 @@ export class Model {
       hasDecoder: c.llama_model_has_decoder(pointer),
       isRecurrent: c.llama_model_is_recurrent(pointer),
       isHybrid: c.llama_model_is_hybrid(pointer),
-      hasWindow: c.llama_model_n_swa(pointer) > 0,
     };
   }
 
