@@ -353,6 +353,7 @@ const longer: Record<string, string> = {
   'src/errors.ts': 'one table',
   'src/cli/commands.ts': 'one table',
   'src/config/settings.ts': 'one table',
+  'src/contract/options.ts': 'one table',
   'src/limits.ts': 'one table',
   'test/layers.test.ts': 'one table',
   'test/runtime/runs/recover.test.ts': 'one list of cases',

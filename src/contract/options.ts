@@ -26,8 +26,6 @@ export interface Option {
   sdk?: string;
   /** Who takes it behind OpenAI's API: `neighbours` are the servers that are not OpenAI's. */
   compatible: 'all' | 'neighbours' | 'none';
-  /** The engine of local models does not have it. */
-  local?: false;
   /** The value that changes nothing. It is not sent, so no provider must know it. */
   neutral?: unknown;
 }
@@ -136,7 +134,62 @@ export const options = {
     proto: [36, 47],
     openai: true,
     compatible: 'neighbours',
-    local: false,
+    neutral: 1,
+  },
+  top_n_sigma: {
+    type: 'number',
+    min: 0,
+    max: 100,
+    summary:
+      'Draw only tokens whose odds are within so many standard deviations of the highest; ' +
+      '0: from all.',
+    flag: ['top-n-sigma', '<x>'],
+    proto: [42, 54],
+    openai: true,
+    compatible: 'neighbours',
+    neutral: 0,
+  },
+  xtc_probability: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    summary: 'How often the likeliest tokens are left out, but for the last of them.',
+    flag: ['xtc-probability', '<p>'],
+    proto: [43, 55],
+    openai: true,
+    compatible: 'neighbours',
+    neutral: 0,
+  },
+  xtc_threshold: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    summary: 'With xtc_probability: a token of this probability is one of the likeliest.',
+    flag: ['xtc-threshold', '<p>'],
+    proto: [44, 56],
+    openai: true,
+    compatible: 'neighbours',
+  },
+  dynatemp_range: {
+    type: 'number',
+    min: 0,
+    max: 2,
+    summary: 'The temperature is so much lower where the model is sure, and higher where not.',
+    flag: ['dynatemp-range', '<t>'],
+    proto: [45, 57],
+    openai: true,
+    compatible: 'neighbours',
+    neutral: 0,
+  },
+  dynatemp_exponent: {
+    type: 'number',
+    min: 0,
+    max: 10,
+    summary: 'With dynatemp_range: above 1, only where the model is hardly sure it is higher.',
+    flag: ['dynatemp-exponent', '<x>'],
+    proto: [46, 58],
+    openai: true,
+    compatible: 'neighbours',
     neutral: 1,
   },
   presence_penalty: {

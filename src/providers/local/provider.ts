@@ -4,7 +4,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
 import type { Attention } from '../../contract/attention.ts';
-import { effectiveRows, optionsIn } from '../../contract/options.ts';
+import { optionsIn } from '../../contract/options.ts';
 import type { Reading } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
@@ -21,7 +21,6 @@ import type {
   ProviderPort,
   ReadInput,
 } from '../port.ts';
-import { unsupported } from '../remote/call-options.ts';
 import { NO_FILES, placeFiles } from '../remote/result-files.ts';
 import { ATTENTION, type Batching, type GpuLayers, type RunOrder } from './engine/messages.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
@@ -174,8 +173,6 @@ export function createLocalProvider({
       throw new SvcError('provider_busy', 'The engines have their maximum number of runs.', {
         retryable: true,
       });
-    const missing = effectiveRows(request).find(([, { local }]) => local === false);
-    if (missing !== undefined) throw unsupported(missing[0]);
     streams += 1;
     try {
       const call_key = run_id.replace(/^run_/, '');

@@ -317,11 +317,23 @@ test('an answer that repeats itself is ended, and 0 lets it go on', async () => 
   assert.is(ended.finish?.usage.output_tokens, length);
 });
 
-test('what the engine does not have is refused by name, unless it changes nothing', async () => {
-  const thrown = await ask('random', { typical_p: 0.5 }).catch((error: unknown) => error);
-  assert.ok(thrown instanceof SvcError);
-  assert.equal([thrown.code, thrown.param], ['capability_missing', 'typical_p']);
-  assert.is((await ask('random', { typical_p: 1, max_tokens: 2 })).token_ids.length, 2);
+test('each sampler changes a drawn answer, or leaves it, and a seed repeats it', async () => {
+  const drawn = { temperature: 1.5, seed: 3, top_k: 0, top_p: 1, max_tokens: 24 };
+  const tokens = async (more: object) => (await ask('random', { ...drawn, ...more })).token_ids;
+  const usual = await tokens({});
+  for (const more of [
+    { typical_p: 0.2 },
+    { top_n_sigma: 0.5 },
+    { xtc_probability: 1, xtc_threshold: 0.001 },
+    { dynatemp_range: 1.4, dynatemp_exponent: 4 },
+    { min_p: 0.5 },
+  ]) {
+    const changed = await tokens(more);
+    assert.not.equal(changed, usual, JSON.stringify(more));
+    assert.equal(await tokens(more), changed, JSON.stringify(more));
+  }
+  const off = { typical_p: 1, top_n_sigma: 0, xtc_probability: 0, dynatemp_range: 0 };
+  assert.equal(await tokens(off), usual);
 });
 
 test('top_p 0, top_k 1 and min_p 1 are greedy, at any temperature', async () => {

@@ -146,7 +146,8 @@ const NEIGHBOURS: Record<string, readonly [path: keyof typeof BODIES, body: obje
 
 test('the bodies of neighbours are answered, and each of their own fields is named', async () => {
   const { real, post } = await boot();
-  const known = new Set(['top_k', 'best_of', 'dry_multiplier', 'typical_p']);
+  const known = new Set(['top_k', 'best_of', 'dry_multiplier', 'typical_p', 'xtc_probability']);
+  known.add('dynatemp_range');
   for (const [name, bodies] of Object.entries(NEIGHBOURS))
     for (const [path, more] of bodies) {
       const { status, headers, text } = await post(path, { ...BODIES[path], ...more });

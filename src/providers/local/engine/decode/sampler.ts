@@ -43,10 +43,11 @@ export class TokenSampler {
   private readonly chain: Pointer;
   /** What counts the tokens of the answer. */
   private readonly counting: Pointer[] = [];
-  /** Makes the sampler that draws at a position. Null: the likeliest token is taken. */
-  private readonly draw: ((position: number) => Pointer) | null = null;
-  /** The samplers of the chain before that one. */
+  /** Makes the samplers that draw by chance at a position. None: the likeliest token is taken. */
+  private readonly draw: (position: number) => readonly Pointer[];
+  /** The samplers of the chain before those. */
   private fixed = 0;
+  private drawn = 0;
   /** Tokens of the answer that were counted. */
   private counted = 0;
   private candidates: Float32Array | null = null;
@@ -60,16 +61,11 @@ export class TokenSampler {
     this.chain = c.llama_sampler_chain_init(c.llama_sampler_chain_default_params());
     if (biases !== null) this.add(biases);
     for (const sampler of countersOf(model, options)) this.counting.push(this.add(sampler));
-    if (temperature <= 0) {
-      this.add(c.llama_sampler_init_greedy());
-      return;
-    }
-    this.add(c.llama_sampler_init_top_k(topKOf(model, options)));
-    this.add(c.llama_sampler_init_top_p(options.top_p ?? DEFAULTS.topP, LEAST));
-    const minP = options.min_p ?? DEFAULTS.minP;
-    if (minP > 0) this.add(c.llama_sampler_init_min_p(minP, LEAST));
-    this.add(c.llama_sampler_init_temp(temperature));
-    this.draw = (position) => c.llama_sampler_init_dist(seedAt(seed, position));
+    const narrowing =
+      temperature > 0 ? narrowingOf(model, options) : [c.llama_sampler_init_greedy()];
+    for (const sampler of narrowing) this.add(sampler);
+    this.draw = (position) =>
+      temperature > 0 ? drawingOf(c, options, temperature, seedAt(seed, position)) : [];
   }
 
   private add(sampler: Pointer): Pointer {
@@ -122,10 +118,12 @@ export class TokenSampler {
   }
 
   private drawAt(position: number): void {
-    if (this.draw === null) return;
     const { c, chain, fixed } = this;
-    c.llama_sampler_free(c.llama_sampler_chain_remove(chain, fixed));
-    c.llama_sampler_chain_add(chain, this.draw(position));
+    for (; this.drawn > 0; this.drawn -= 1)
+      c.llama_sampler_free(c.llama_sampler_chain_remove(chain, fixed));
+    const drawing = this.draw(position);
+    for (const sampler of drawing) c.llama_sampler_chain_add(chain, sampler);
+    this.drawn = drawing.length;
   }
 
   /** The grammar first: it looks at each token of the vocabulary. */
@@ -160,6 +158,38 @@ const LEAST = 1;
 function topKOf({ vocabulary }: Model, { top_k: k = DEFAULTS.topK }: AnswerOptions): number {
   return k <= 0 ? vocabulary : Math.min(k, vocabulary);
 }
+
+/** What leaves fewer tokens to draw from, in the order of llama-server. */
+function narrowingOf(model: Model, options: AnswerOptions): Pointer[] {
+  const { c } = model.llama;
+  const { top_n_sigma: sigma = 0, typical_p: typical = 1, min_p: minP = DEFAULTS.minP } = options;
+  return [
+    ...(sigma > 0 ? [c.llama_sampler_init_top_n_sigma(sigma)] : []),
+    c.llama_sampler_init_top_k(topKOf(model, options)),
+    ...(typical < 1 ? [c.llama_sampler_init_typical(typical, LEAST)] : []),
+    c.llama_sampler_init_top_p(options.top_p ?? DEFAULTS.topP, LEAST),
+    ...(minP > 0 ? [c.llama_sampler_init_min_p(minP, LEAST)] : []),
+  ];
+}
+
+/** What draws one token. */
+function drawingOf(
+  c: Functions,
+  options: AnswerOptions,
+  temperature: number,
+  seed: number,
+): readonly Pointer[] {
+  const { xtc_probability: xtc = 0, xtc_threshold: threshold = XTC_THRESHOLD } = options;
+  const { dynatemp_range: range = 0, dynatemp_exponent: exponent = 1 } = options;
+  return [
+    ...(xtc > 0 ? [c.llama_sampler_init_xtc(xtc, threshold, LEAST, seed)] : []),
+    c.llama_sampler_init_temp_ext(temperature, range, exponent),
+    c.llama_sampler_init_dist(seed),
+  ];
+}
+
+/** As llama.cpp has it by default. */
+const XTC_THRESHOLD = 0.1;
 
 /** What makes tokens that the answer has less likely. */
 function countersOf(model: Model, options: AnswerOptions): Pointer[] {
