@@ -47,6 +47,9 @@ test('what a program reads stays in the archive, and what it never reads does no
     '@kwsites/file-exists/dist/test/index.js',
     'better-sqlite3/prebuilds/linux-x64.node',
     '@node-llama-cpp/linux-x64/bins/linux-x64/llama-addon.node',
+    '@koromix/koffi-linux-x64/linux_x64/koffi.node',
+    'koffi/src/koffi/src/static.js',
+    'koffi/LICENSE.txt',
   ];
   const needless = [
     'pino/test/basic.test.js',
@@ -60,6 +63,8 @@ test('what a program reads stays in the archive, and what it never reads does no
     'better-sqlite3/prebuilds/linux-arm64.node',
     'better-sqlite3/deps/sqlite3.c',
     '@node-llama-cpp/linux-arm64/bins/x.node',
+    'koffi/src/koffi/src/call.cc',
+    'koffi/lib/native/base/base.cc',
   ];
   for (const file of needed) assert.not(isNeedless(file, platform), file);
   for (const file of needless) assert.ok(isNeedless(file, platform), file);

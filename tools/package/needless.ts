@@ -18,7 +18,8 @@ export function isNeedless(file: string, { os, cpu }: Platform): boolean {
     NEVER_LOADED.includes(first) ||
     /\.(map|[cm]?ts|md|markdown|flow|tsbuildinfo|html|sh)$/i.test(withoutLicence(file)) ||
     new RegExp(`(^|/node_modules/)(@[^/]+/)?[^/]+/(${FOLDERS})/`).test(file) ||
-    /^(better-sqlite3\/(deps|src)|koffi\/(doc|src|vendor))\//.test(file) ||
+    /^better-sqlite3\/(deps|src)\//.test(file) ||
+    /^koffi\/((doc|lib|vendor)\/|.*\.(asm|cc|def|hh|inc|S|txt)$)/.test(withoutLicence(file)) ||
     (file.startsWith('better-sqlite3/prebuilds/') && !file.endsWith(`/${os}-${cpu}.node`)) ||
     (file.startsWith('@node-llama-cpp/') && !file.startsWith(`@node-llama-cpp/${os}-${cpu}/`))
   );
