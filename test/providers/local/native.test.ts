@@ -83,7 +83,8 @@ test('an answer that is cut off anywhere continues with the same tokens', async 
 async function probabilitiesAfter(tokens: readonly Token[]): Promise<ReadonlyMap<Token, number>> {
   const context = await otherModel.createContext({ contextSize: 256, threads: 1 });
   try {
-    const all = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+    // Without the end of an answer as a token, a draw of it would say nothing.
+    const all = { temperature: 1, topK: 0, topP: 1, minP: 0, yieldEogToken: true };
     const evaluation = context
       .getSequence()
       .evaluateWithMetadata(tokens as typeof otherPrompt, { probabilities: true }, all);
