@@ -1,6 +1,6 @@
 /**
  * The parts of the C interface of llama.cpp that the engine uses, as in `include/llama.h` of one
- * release: docs/decisions/0098. Another release can have other layouts, so it needs its own table.
+ * release: docs/decisions/0096. Another release can have other layouts, so it needs its own table.
  */
 
 /** What `llama_version` says, and the release in the names of the libraries. */
