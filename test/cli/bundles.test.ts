@@ -20,7 +20,7 @@ const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] 
   'runs list': { kib: 73, needs: ASKS },
   usage: { kib: 67, needs: ASKS },
   'model list': { kib: 55, needs: ASKS },
-  'provider list': { kib: 107, needs: ASKS },
+  'provider list': { kib: 110, needs: ASKS },
 };
 const NOTHING_USED = {
   groups: [],
