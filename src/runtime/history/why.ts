@@ -111,7 +111,9 @@ export class Chain {
   private addLeftOut(at: number): void {
     if (this.snapshot === undefined) return;
     const { request, turns, calls } = this.snapshot.context;
-    const said = [...request.messages, ...messagesIn(turns, calls)];
+    // A damaged log may have a request without messages.
+    const { messages = [] } = request as Partial<typeof request>;
+    const said = [...messages, ...messagesIn(turns, calls)];
     const { left_out } = countOpaque(said, request);
     if (left_out > this.leftOut) this.lines.push({ at, text: leftOutText(left_out, request) });
     this.leftOut = left_out;

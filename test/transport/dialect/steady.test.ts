@@ -43,6 +43,19 @@ test('each piece has the index of its part', async () => {
   );
 });
 
+test('a signature that is sent is not sent again, and one that is missing is', async () => {
+  const signed = (data: string): Piece => ({
+    type: 'output',
+    kind: 'reasoning',
+    text: '',
+    opaque: { form: 'signature', data },
+  });
+  const repeated = [think('a'), signed('1'), think('b'), signed('2'), say('c')];
+  const once = ['0:a', '0:', '1:b', '1:', '2:c', 'end'];
+  assert.equal(await read(...repeated, AGAIN, ...repeated, END), once);
+  assert.equal(await read(...repeated.slice(0, 3), AGAIN, ...repeated, END), once);
+});
+
 test('a repetition is sent once', async () => {
   assert.equal(await read(say('one '), say('two'), AGAIN, say('one two three'), END), [
     '0:one ',
