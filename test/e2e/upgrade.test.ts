@@ -53,7 +53,7 @@ test.before((context) => {
     last: make('1.2.1', [SUSPENSION, '$1 event.type !== "run.suspended" &&']),
     newer: make(
       '1.3.0',
-      [/(?<name>LOG_FORMAT = |"run\.tool_reported"\]\},\w+=)5\b/, '$<name>6'],
+      [/(?<name>LOG_FORMAT = |"run\.tool_reported"\]\},[\w$]+=)5\b/, '$<name>6'],
       [/\b4: ?\["mcp\."/, '6:["daemon.","plan."],$&'],
     ),
     broken: make('1.4.0', [/parts\.listeners\.bind\(\)/, 'parts.listeners.broken()']),
@@ -262,7 +262,7 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   const copy = join(folder, 'copy.tar.gz');
   writeFileSync(copy, readFileSync(builds.next));
   const tried = async (...words: string[]) => (await svc(context, 'upgrade', ...words)).stderr;
-  assert.match(await tried('--check', copy), 'SHA256SUMS beside');
+  assert.match(await tried('--check', copy), 'SHA256SUMS does not name');
   assert.match(await tried('--check', builds.next, '--sha256', '0'.repeat(64)), 'has the SHA-256');
   assert.match(await tried('--check', folder), 'names 6 archives for ');
   const left = join(folder, `svc-upgrade-${spawnSync('true').pid}-x`);

@@ -144,6 +144,7 @@ export class Life {
       ids: () => ['local', ...Object.keys(config.providers)],
       config: (id: string) => config.providers[id] ?? null,
       settings: () => new Map([['local', null], ...Object.entries(config.providers)]),
+      portFor: () => undefined,
       listed: () => null,
       list: () => [],
     };
