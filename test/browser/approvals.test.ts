@@ -75,9 +75,17 @@ const heard = () => upstream.received.at(-1)?.body ?? '';
 on.inBrowser('a call is seen, and allowed or denied with a reason, by keyboard', async () => {
   await on.signIn();
   await on.isGone('#approvals-count');
+  // The next announcement may follow at once.
+  await on.page.evaluate(`const said = document.getElementById('announce');
+    window.announced = [];
+    new MutationObserver(() => announced.push(said.textContent)).observe(said, { childList: true, characterData: true, subtree: true });`);
+  const isAnnounced = (text: string) =>
+    waitFor(`the page announces: ${text}`, async () =>
+      (await on.page.evaluate<string[]>('announced')).includes(text),
+    );
   const first = await calls('count');
   await says('#approvals-count', '1 wait for you');
-  await says('#announce', 'tools/count waits for you.');
+  await isAnnounced('tools/count waits for you.');
   await waitFor('the title says it', async () => /^\(1\) /.test(await on.page.title()));
   await on.page.evaluate(`location.hash = '#/chat/${first}'`);
   await says('#chat-wait', /needs your approval/);
@@ -99,7 +107,7 @@ on.inBrowser('a call is seen, and allowed or denied with a reason, by keyboard',
   await button('Allow: tools/count').first().focus();
   await on.page.keyboard.press('Enter');
   await isDetached(first);
-  await says('#announce', 'tools/count is allowed.');
+  await isAnnounced('tools/count is allowed.');
   const focused = 'document.activeElement.dataset.approval';
   assert.is(await on.page.evaluate(focused), `${second}.1`, 'a card, and no button of it');
   const call = await ended(first);

@@ -93,6 +93,7 @@ test('a client that leaves ends the reading, and the next one is right', async (
 });
 
 const smollm2 = testModel('smollm2');
+if (smollm2 === null) console.log('skipped: no models of npm run test-models');
 const withModel = smollm2 === null ? test.skip : test;
 
 withModel('the probabilities of SmolLM2 are those that llama-server says', async () => {
