@@ -6,11 +6,14 @@ import { askInSilence, upgradeRequest } from '../followers.ts';
 const MIB = 1024 * 1024;
 const SIZES = { short: { bytes: 8 * MIB, clients: 40 }, long: { bytes: 15 * MIB, clients: 90 } };
 
-/** A tail is sent as it is read, some at a time: its length and its readers cost a block each. */
+/**
+ * A tail is sent as it is read, some at a time: its length and its readers cost a block each. All
+ * tails at once would be 320 MiB.
+ */
 export const attack: Attack = {
   summary: 'clients ask for a tail of the whole log and read nothing',
   env: () => ({ SVC_LIMIT_HEARTBEAT_MS: '1000', SVC_LIMIT_LOG_FILE_BYTES: String(64 * MIB) }),
-  memory_mib: { short: 120, long: 300 },
+  memory_mib: { short: 160, long: 300 },
   async run(victim, scale) {
     const { bytes, clients } = SIZES[scale];
     const { logs } = victim.home.paths;
