@@ -146,7 +146,7 @@ async function problemOf(row: HomeFile): Promise<HomeProblem | null> {
 
 // Not imported above: the doctor starts without them.
 const readTokens = async (path: string) =>
-  (await import('../transport/auth/token-file.ts')).tokenFile(path).read();
+  (await import('../transport/auth/token-file.ts')).readTokens(path);
 const readNode = async (path: string) => (await import('../fleet/site.ts')).readNodeFile(path);
 
 /** Whether it is a link to a place where no file can be made. */

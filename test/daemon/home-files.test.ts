@@ -1,6 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -208,5 +216,17 @@ asUser(
     assert.is((await home.svc(['start'], { wrapper: AS_USER })).code, 0);
   },
 );
+
+test('the doctor says that others can read the tokens, and changes nothing', async ({ home }) => {
+  const { tokens } = home.paths;
+  mkdirSync(dirname(tokens), { recursive: true, mode: 0o700 });
+  writeFileSync(tokens, '{"tokens":[]}');
+  chmodSync(tokens, 0o644);
+  for (let times = 0; times < 2; times += 1) {
+    const { stdout } = await home.svc(['doctor', '--json']);
+    assert.match(stdout, `chmod 600 ${tokens}`);
+    assert.is(statSync(tokens).mode & 0o777, 0o644);
+  }
+});
 
 test.run();

@@ -49,22 +49,28 @@ export function tokenFile(path: string): TokenFile {
     }
   };
   return {
-    read() {
-      try {
-        const text = readFileSync(path, 'utf8');
+    read: () =>
+      readTokens(path, () => {
         if (platform.others !== 0) chmodSync(path, 0o600);
-        return v.parse(list, JSON.parse(text)).tokens;
-      } catch (cause) {
-        if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];
-        throw unusable(path, 'read', cause);
-      }
-    },
+      }),
     write(entries) {
       const written = last.then(() => replace(`${JSON.stringify({ tokens: entries }, null, 2)}\n`));
       last = written.catch(() => {});
       return written;
     },
   };
+}
+
+/** Changes nothing but by `onRead`, whose failure is one of the read. Throws home_unusable. */
+export function readTokens(path: string, onRead: () => void = () => {}): TokenEntry[] {
+  try {
+    const text = readFileSync(path, 'utf8');
+    onRead();
+    return v.parse(list, JSON.parse(text)).tokens;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw unusable(path, 'read', cause);
+  }
 }
 
 function unusable(path: string, what: 'read' | 'written', cause: unknown): SvcError {
