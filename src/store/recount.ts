@@ -25,7 +25,7 @@ export interface Recount {
   to_seq: number;
 }
 
-/** Runs to fold and to count, and what `step` gets back with their usage. */
+/** Runs to fold and to count, and what `recountPart` gets back with their usage. */
 export interface RecountPart {
   run_ids: string[];
   after: number;
@@ -40,57 +40,53 @@ export function saveRecount(db: Database.Database, recount: Recount): void {
 }
 
 /**
- * Counts again what a damaged page of the sums of usage had, as far as the log goes back. A part of
- * it is one transaction, so a restart goes on where it was.
+ * Counts again a part of what a damaged page of the sums of usage had, as far as the log goes back.
+ * It is one transaction, so a restart goes on where it was. `usages`: of the runs of the part that
+ * ends at `after`. Null: all is counted.
  */
-export class UsageRecount {
-  private readonly db: Database.Database;
-  private readonly usage: UsageTable;
+export function recountPart(
+  db: Database.Database,
+  table: UsageTable,
+  usages: readonly RunUsage[],
+  after: number,
+): RecountPart | null {
+  const recount = readRecount(db);
+  if (recount === null) return null;
+  const { usage, cache_usage, embedding_usage, to_seq } = recount;
+  return db
+    .transaction(() => {
+      for (const each of usages) {
+        const { hour, cloud } = each;
+        const key = keyOf({ ...each, hour: storedHour(hour), cloud: cloud ? 1 : 0 }, USAGE.key);
+        table.add(each, isLost(key, usage), isLost(key, cache_usage));
+      }
+      for (const each of embedding_usage === undefined ? [] : embeddingsIn(db, to_seq)) {
+        const key = keyOf({ ...each, hour: storedHour(each.hour) }, EMBEDDINGS.key);
+        if (isLost(key, embedding_usage)) table.addEmbedding(each);
+      }
+      const from = Math.max(after, recount.after);
+      const runs = db
+        .prepare<[number, number, number], { run_id: string; seq: number }>(NEXT)
+        .all(from, to_seq, PART_RUNS);
+      const last = usage === undefined && cache_usage === undefined ? undefined : runs.at(-1);
+      if (last === undefined) {
+        db.exec(`delete from meta where name = 'recount'`);
+        return null;
+      }
+      saveRecount(db, { ...recount, embedding_usage: undefined, after: from });
+      return { run_ids: runs.map(({ run_id }) => run_id), after: last.seq, to_seq };
+    })
+    .immediate();
+}
 
-  constructor(db: Database.Database, usage: UsageTable) {
-    this.db = db;
-    this.usage = usage;
-  }
+function readRecount(db: Database.Database): Recount | null {
+  const text = db.prepare<[], string>(`select value from meta where name = 'recount'`);
+  return JSON.parse(text.pluck().get() ?? 'null');
+}
 
-  /** `usages`: of the runs of the part that ends at `after`. Null: all is counted. */
-  step(usages: readonly RunUsage[], after: number): RecountPart | null {
-    const recount = this.read();
-    if (recount === null) return null;
-    return this.db.transaction(() => this.count(recount, usages, after)).immediate();
-  }
-
-  private count(recount: Recount, usages: readonly RunUsage[], after: number): RecountPart | null {
-    const { usage, cache_usage, embedding_usage, to_seq } = recount;
-    for (const each of usages) {
-      const { hour, cloud } = each;
-      const key = keyOf({ ...each, hour: storedHour(hour), cloud: cloud ? 1 : 0 }, USAGE.key);
-      this.usage.restore(each, isLost(key, usage), isLost(key, cache_usage));
-    }
-    for (const each of embedding_usage === undefined ? [] : this.embeddings(to_seq))
-      if (isLost(keyOf({ ...each, hour: storedHour(each.hour) }, EMBEDDINGS.key), embedding_usage))
-        this.usage.addEmbedding(each);
-    const from = Math.max(after, recount.after);
-    const runs = this.db
-      .prepare<[number, number, number], { run_id: string; seq: number }>(NEXT)
-      .all(from, to_seq, PART_RUNS);
-    const last = usage === undefined && cache_usage === undefined ? undefined : runs.at(-1);
-    if (last === undefined) {
-      this.db.exec(`delete from meta where name = 'recount'`);
-      return null;
-    }
-    saveRecount(this.db, { ...recount, embedding_usage: undefined, after: from });
-    return { run_ids: runs.map(({ run_id }) => run_id), after: last.seq, to_seq };
-  }
-
-  private read(): Recount | null {
-    const text = this.db.prepare<[], string>(`select value from meta where name = 'recount'`);
-    return JSON.parse(text.pluck().get() ?? 'null');
-  }
-
-  private embeddings(to_seq: number): EmbeddingUsage[] {
-    const rows = this.db.prepare<[number], EventRow>(EMBEDDED).all(to_seq);
-    return rows.map((row) => embeddingUsage(fromEventRow(row))).filter((usage) => usage !== null);
-  }
+function embeddingsIn(db: Database.Database, to_seq: number): EmbeddingUsage[] {
+  const rows = db.prepare<[number], EventRow>(EMBEDDED).all(to_seq);
+  return rows.map((row) => embeddingUsage(fromEventRow(row))).filter((usage) => usage !== null);
 }
 
 const PART_RUNS = 50;

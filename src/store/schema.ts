@@ -21,7 +21,7 @@ const GENERATIONS = 2 ** 22;
 const NO_NAME = 'none';
 
 /** Milliseconds are `real`, so that any JavaScript number survives. */
-const TYPES: ColumnTypes = {
+export const TYPES: ColumnTypes = {
   id: 'text',
   name: 'text',
   text: 'text',

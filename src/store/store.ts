@@ -147,6 +147,7 @@ export function createStore(log: StoredLog, options: StoreOptions = {}): EventSt
 class Restorer {
   /** Resolves when the usage is whole. */
   counted: Promise<void> = Promise.resolve();
+  private restored: { of: number | undefined; done: Promise<void> };
   private readonly log: StoredLog;
   private readonly mender: RowMender;
   private readonly project: Project | undefined;
@@ -157,10 +158,21 @@ class Restorer {
     this.mender = mender;
     this.project = project;
     this.reads = reads;
+    this.restored = { of: log.rewritten, done: Promise.resolve() };
   }
 
-  /** Resolves when the rows of the newest runs are there. The slow check makes the others. */
-  async restore(): Promise<void> {
+  /**
+   * Resolves when the rows of the newest runs are there. The slow check makes the others. All calls
+   * that one rewrite interrupted share its restore.
+   */
+  restore(): Promise<void> {
+    const { rewritten } = this.log;
+    if (this.restored.of !== rewritten)
+      this.restored = { of: rewritten, done: this.restoreNewest() };
+    return this.restored.done;
+  }
+
+  private async restoreNewest(): Promise<void> {
     const { damaged } = await this.log.ask('open');
     await this.mender.mendAll(damaged);
     this.count();

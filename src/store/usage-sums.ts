@@ -1,4 +1,5 @@
 import { COUNTED, type Tokens } from '../../machines/price.ts';
+import type { ColumnType } from './columns.ts';
 
 /**
  * What was used in hours, summed by provider and model.
@@ -82,22 +83,22 @@ export interface Shape {
   readonly beside?: { readonly table: string; readonly sums: readonly string[] };
 }
 
-/** The columns of all rows in the file of a log, in their order. A later sum has no 0 there. */
-export function rowsOf(
-  shape: Shape,
-  of: { later: readonly string[]; name?: (name: string) => string },
-): string {
-  const { key, sums, beside } = shape;
-  const { later, name = (column) => column } = of;
-  const all = [...sums, ...(beside?.sums ?? [])];
-  const stored = all.map((sum) =>
-    later.includes(sum) ? `nullif(${name(sum)}, 0) as ${sum}` : sum,
-  );
-  const columns = ['hour', ...key];
-  return `select ${[...columns, ...stored].join(', ')} from ${joined(shape)}`;
+const OTHER_TYPES: Readonly<Record<string, ColumnType>> = {
+  provider: 'text',
+  model: 'text',
+  client: 'text',
+  cloud: 'flag',
+  // A whole number too, but one that never overflows.
+  cost: 'number',
+};
+
+/** The type of a column of these tables. */
+export function typeOf(column: string): ColumnType {
+  return OTHER_TYPES[column] ?? 'whole';
 }
 
-function joined({ table, key, beside }: Shape): string {
+/** The table with the one beside it. */
+export function joined({ table, key, beside }: Shape): string {
   if (beside === undefined) return table;
   return `${table} left join ${beside.table} using (${['hour', ...key].join(', ')})`;
 }

@@ -2,13 +2,16 @@ import type Database from 'better-sqlite3';
 import { costOf } from '../../machines/price.ts';
 import type { EmbeddingCounted, EmbeddingSent } from '../../machines/provider/context.ts';
 import type { StoredEvent } from './port.ts';
+import { TYPES } from './schema.ts';
 import { SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
+  joined,
   PRICED,
   type Priced,
   pricedTokens,
   type Shape,
+  typeOf,
   type UsageQuery,
   type UsageSum,
   type UsageSums,
@@ -85,6 +88,20 @@ export const USAGE = {
 /** Sums that older versions leave out of their tables and of the file of a log. */
 export const LATER = USAGE.beside.sums;
 
+/**
+ * The columns of all rows in the file of a log, in their order. A sum that older versions leave out
+ * has no 0 there.
+ */
+export function rowsOf(shape: Shape, nameOf = (column: string) => column): string {
+  const { key, sums, beside } = shape;
+  const all: readonly string[] = [...sums, ...(beside?.sums ?? [])];
+  const later: readonly string[] = LATER;
+  const stored = all.map((sum) =>
+    later.includes(sum) ? `nullif(${nameOf(sum)}, 0) as ${sum}` : sum,
+  );
+  return `select ${['hour', ...key, ...stored].join(', ')} from ${joined(shape)}`;
+}
+
 const BESIDE = `
 create table if not exists cache_usage (
   hour integer not null,
@@ -115,12 +132,7 @@ function addColumns(db: Database.Database, table: string, names: readonly string
   );
   for (const name of names)
     if (!known.has(name))
-      db.exec(`alter table ${table} add column ${name} ${sumType(name)} not null default 0`);
-}
-
-/** A cost is a whole number too, but one that never overflows. */
-function sumType(name: string): string {
-  return name === 'cost' ? 'real' : 'integer';
+      db.exec(`alter table ${table} add column ${name} ${TYPES[typeOf(name)]} not null default 0`);
 }
 
 function hasUsage(db: Database.Database): boolean {
@@ -137,14 +149,9 @@ export class UsageTable {
     this.embeddings = new EmbeddingTable(db);
   }
 
-  /** In the transaction of the caller. */
-  add(usage: RunUsage): void {
-    this.runs.add({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 });
-  }
-
-  /** Adds a run again to the table and to the one beside it, in the transaction of the caller. */
-  restore(usage: RunUsage, isLost: boolean, isLostBeside: boolean): void {
-    this.runs.restore({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 }, isLost, isLostBeside);
+  /** In the transaction of the caller. Of tables that were damaged, only to what is lost. */
+  add(usage: RunUsage, isLost = true, isLostBeside = true): void {
+    this.runs.add({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 }, isLost, isLostBeside);
   }
 
   /** In the transaction of the caller. */

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HOUR_MS } from '../../src/store/usage-sums.ts';
-import { accepted, event, makePlace, type Place, placed, run } from './samples.ts';
+import { accepted, event, makePlace, type Place, placed, run, used } from './samples.ts';
 
 /**
  * Any page of any index, or of a table that follows from the events, is lost: the log finds all it
@@ -11,18 +11,6 @@ import { accepted, event, makePlace, type Place, placed, run } from './samples.t
  */
 
 const RUNS = 300;
-
-const USED = {
-  provider: 'far',
-  client: 'mine',
-  cloud: true,
-  input_tokens: 7,
-  output_tokens: 8,
-  cached_tokens: 3,
-  cache_write_tokens: 2,
-  estimated: false,
-  cost: 46_000,
-};
 
 /** An hour of today, so that no day is folded. */
 const HOUR = Math.floor(Date.now() / HOUR_MS) - 10;
@@ -37,7 +25,9 @@ const RUN_ROWS = Array.from({ length: RUNS }, (_, index) =>
     conversation: `conversation ${String(index % 7).padStart(60, '0')}`,
     origin: `origin ${String(index % 5).padStart(60, '0')}`,
     record: { prompt: `needle ${index}`, output: 'text', cloud: true, attempts: 1 },
-    ...(index === 100 ? {} : { usage: { ...USED, hour: HOUR + (index % 9), model: `m${index}` } }),
+    ...(index === 100
+      ? {}
+      : { usage: used({ cost: 46_000, hour: HOUR + (index % 9), model: `m${index}` }) }),
   }),
 );
 

@@ -13,6 +13,7 @@ import type {
   StoredEvent,
 } from '../../src/store/port.ts';
 import type { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import type { RunUsage } from '../../src/store/usage.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import { createStoreHere } from '../helpers/store/sqlite-here.ts';
 
@@ -31,6 +32,24 @@ export function event(
     at: 1_700_000_000_000 + seq,
     boot_id: 'boot_1',
     data: { seq },
+    ...changes,
+  };
+}
+
+/** What a run used. */
+export function used(changes: Partial<RunUsage> = {}): RunUsage {
+  return {
+    hour: 20_000,
+    provider: 'far',
+    model: 'm',
+    client: 'mine',
+    cloud: true,
+    input_tokens: 7,
+    output_tokens: 8,
+    cached_tokens: 3,
+    cache_write_tokens: 2,
+    estimated: false,
+    cost: 11,
     ...changes,
   };
 }

@@ -14,7 +14,7 @@ import { SCHEMA, schemaOf } from '../../src/store/schema.ts';
 import { PRICED } from '../../src/store/usage-sums.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
-import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
+import { codeOf, event, makePlace, type Place, placed, run, used } from './samples.ts';
 
 /**
  * A log of the first version. Its clock was set back by an hour between `run_a` and the others.
@@ -127,22 +127,9 @@ test(
 test(
   'sums that an older version counted have no cost, and later ones do',
   placed(async (place) => {
-    const used = {
-      hour: 20_000,
-      provider: 'far',
-      model: 'm',
-      client: 'mine',
-      cloud: true,
-      input_tokens: 7,
-      output_tokens: 8,
-      cached_tokens: 3,
-      cache_write_tokens: 2,
-      estimated: false,
-      cost: 11,
-    };
     const of = (seq: number) => ({
       events: [event(seq, `run_${seq}`, 1, { type: 'run.accepted' })],
-      runs: [run(`run_${seq}`, { finished: true, seq, record: {}, usage: used })],
+      runs: [run(`run_${seq}`, { finished: true, seq, record: {}, usage: used() })],
     });
     const store = place.store();
     await store.open();

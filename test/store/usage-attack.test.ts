@@ -10,7 +10,7 @@ import {
   HOURS_KEPT,
   NAME_CHARS_MAX,
 } from '../../src/store/usage-sums.ts';
-import { accepted, event, type Place, placed, run } from './samples.ts';
+import { accepted, event, type Place, placed, run, used } from './samples.ts';
 
 /**
  * A program that may only ask names another model and client in each run. Its rows of usage have a
@@ -77,19 +77,18 @@ function attack(
   const usage = new UsageTable(db);
   const one = db.transaction((hour: number) => {
     for (let index = 0; index < names; index += 1)
-      usage.add({
-        hour,
-        provider: 'far',
-        cloud: true,
-        input_tokens: 1,
-        output_tokens: 1,
-        cached_tokens: 0,
-        cache_write_tokens: 0,
-        estimated: false,
-        cost: 1,
-        model: `${hour} ${index} `.padEnd(NAME_CHARS_MAX, 'x'),
-        client: `client ${index}`,
-      });
+      usage.add(
+        used({
+          hour,
+          input_tokens: 1,
+          output_tokens: 1,
+          cached_tokens: 0,
+          cache_write_tokens: 0,
+          cost: 1,
+          model: `${hour} ${index} `.padEnd(NAME_CHARS_MAX, 'x'),
+          client: `client ${index}`,
+        }),
+      );
   });
   for (let day = 0; day < days; day += 1)
     for (let hour = 0; hour < hours; hour += 1) one(FIRST + day * 24 + hour);

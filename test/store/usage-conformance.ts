@@ -15,7 +15,7 @@ import {
   type UsageSum,
 } from '../../src/store/usage-sums.ts';
 import type { Subject } from './conformance.ts';
-import { event, run } from './samples.ts';
+import { event, run, used } from './samples.ts';
 
 type Opened = (name: string, work: (store: EventStore, subject: Subject) => Promise<void>) => void;
 
@@ -216,19 +216,7 @@ function sum(sums: readonly UsageSum[], name: (typeof SUMMED)[number]) {
   return sums.reduce((total, one) => total + one[name], 0);
 }
 
-const USED: RunUsage = {
-  hour: HOUR,
-  provider: 'far',
-  model: 'm',
-  client: 'mine',
-  cloud: true,
-  input_tokens: 7,
-  output_tokens: 8,
-  estimated: true,
-  cached_tokens: 3,
-  cache_write_tokens: 2,
-  cost: 11,
-};
+const USED = used({ hour: HOUR, estimated: true });
 
 const STREAM = 'provider:far:boot_1';
 const asked = { provider: 'far', model: 'e', client: 'mine' };

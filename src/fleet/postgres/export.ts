@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import type { LogHead, LogSource, UsageRow } from '../../store/transfer/port.ts';
-import { type EmbeddingUsage, LATER } from '../../store/usage.ts';
-import { rowsOf, type Shape } from '../../store/usage-sums.ts';
+import { type EmbeddingUsage, rowsOf } from '../../store/usage.ts';
+import type { Shape } from '../../store/usage-sums.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';
@@ -46,7 +46,7 @@ const KEY = `hour, provider collate "C", model collate "C", client collate "C"`;
 /** Tables of an older version may lack later sums. */
 function allOf(shape: Shape): string {
   const name = (sum: string) => `(to_jsonb(u) ->> '${sum}')::float8`;
-  return rowsOf({ ...shape, table: `${shape.table} u` }, { later: LATER, name });
+  return rowsOf({ ...shape, table: `${shape.table} u` }, name);
 }
 const USAGE = `${allOf(USED_BY_RUNS)} order by ${KEY}, cloud`;
 const EMBEDDINGS = `${allOf(USED_BY_EMBEDDINGS)} order by ${KEY}`;

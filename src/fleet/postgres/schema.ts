@@ -10,8 +10,9 @@ import {
 } from '../../store/columns.ts';
 import { codeOf } from '../../store/failure.ts';
 import { LATER } from '../../store/usage.ts';
+import { typeOf } from '../../store/usage-sums.ts';
 import { TYPES } from './columns.ts';
-import { typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
+import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /**
  * The format of the log after a migration: that of its tables. The first event of a newer kind

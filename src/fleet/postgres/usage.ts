@@ -1,4 +1,3 @@
-import type { ColumnType } from '../../store/columns.ts';
 import {
   EMBEDDINGS,
   type EmbeddingSum,
@@ -15,6 +14,7 @@ import {
   OTHER_MODELS,
   type Shape,
   SUMS_MAX,
+  typeOf,
   type UsageQuery,
   type UsageSums,
 } from '../../store/usage-sums.ts';
@@ -42,19 +42,6 @@ export function listColumns(shape: Shape): ListColumns<object> {
       { type: typeOf(name), of: (row) => (row as Record<string, unknown>)[name] ?? 0 },
     ]),
   );
-}
-
-const OTHER_TYPES: Readonly<Record<string, ColumnType>> = {
-  provider: 'text',
-  model: 'text',
-  client: 'text',
-  cloud: 'flag',
-  // A whole number too, but one that never overflows.
-  cost: 'number',
-};
-
-export function typeOf(column: string): ColumnType {
-  return OTHER_TYPES[column] ?? 'whole';
 }
 
 const binary = (column: string) => (column === 'cloud' ? column : `${column} collate "C"`);

@@ -20,7 +20,7 @@ import {
   type VerifyReport,
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
-import { type RecountPart, UsageRecount } from '../recount.ts';
+import { type RecountPart, recountPart } from '../recount.ts';
 import type { CommitRows, RunLine } from '../row.ts';
 import type { Calls, OpenStore } from '../store.ts';
 import type { RunUsage } from '../usage.ts';
@@ -156,7 +156,7 @@ export class EventLog extends Reads implements Calls {
 
   recount(usages: readonly RunUsage[], after: number): RecountPart | null {
     if (this.failure !== null) throw this.failure;
-    return new UsageRecount(this.db, this.writes.usage).step(usages, after);
+    return recountPart(this.db, this.writes.usage, usages, after);
   }
 
   /** Replaces a damaged row. False if the run has newer events. */

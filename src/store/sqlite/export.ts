@@ -5,8 +5,8 @@ import { own } from '../files/ownership.ts';
 import { fromRunData } from '../row.ts';
 import { logName } from '../schema.ts';
 import type { LogSource, UsageRow } from '../transfer/port.ts';
-import { EMBEDDINGS, type EmbeddingUsage, LATER, USAGE } from '../usage.ts';
-import { rowsOf, type Shape } from '../usage-sums.ts';
+import { EMBEDDINGS, type EmbeddingUsage, rowsOf, USAGE } from '../usage.ts';
+import type { Shape } from '../usage-sums.ts';
 import { type OpenedLog, type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
 
@@ -79,7 +79,7 @@ export function openAlone(options: OpenOptions): OpenedLog & { close(): void } {
 type StoredUsage = Omit<UsageRow, 'cloud'> & { cloud: number };
 
 function allOf(shape: Shape): string {
-  return `${rowsOf(shape, { later: LATER })} order by ${['hour', ...shape.key].join(', ')}`;
+  return `${rowsOf(shape)} order by ${['hour', ...shape.key].join(', ')}`;
 }
 
 function asUsage({ cloud, ...row }: StoredUsage): UsageRow {

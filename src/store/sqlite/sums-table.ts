@@ -42,13 +42,8 @@ export class SumsTable<Row extends SumsRow, Sum> {
     this.zeros = Object.fromEntries([...shape.sums, ...besides].map((sum) => [sum, 0]));
   }
 
-  /** In the transaction of the caller. */
-  add(row: Row): void {
-    this.addBeside(this.addMain(row));
-  }
-
-  /** The same of the parts that are lost. */
-  restore(row: Row, isLost: boolean, isLostBeside: boolean): void {
+  /** In the transaction of the caller. Of tables that were damaged, only to what is lost. */
+  add(row: Row, isLost = true, isLostBeside = true): void {
     const placed = isLost ? this.addMain(row) : row;
     if (isLostBeside) this.addBeside(placed);
   }
