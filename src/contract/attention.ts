@@ -25,7 +25,7 @@ export function attentionOf({
   engine_cache_values: CacheType;
   engine_flash_attention: Attention['flash'];
 }): Attention {
-  if (flash === false && cache_values.startsWith('q'))
+  if (flash === false && isQuantized(cache_values))
     throw new SvcError(
       'config_invalid',
       `engine_cache_values is ${cache_values}, and engine_flash_attention is false: ` +
@@ -36,4 +36,8 @@ export function attentionOf({
       },
     );
   return { cache_keys, cache_values, flash };
+}
+
+export function isQuantized(type: CacheType): boolean {
+  return type.startsWith('q');
 }

@@ -230,10 +230,7 @@ export function createLocalProvider({
       return { ...options, of: { type: 'run' as const, id: 0, ...asked } };
     };
     const reply = await engines.read(model, order, closes);
-    const reading = await reply.whole();
-    if (reading !== null) return reading;
-    closes.throwIfAborted();
-    throw new SvcError('engine_failed');
+    return wholeOf(reply, closes);
   }
 
   async function embed(
@@ -250,10 +247,7 @@ export function createLocalProvider({
     const closes = anySignal([signal, closing.signal]);
     const within = async (context_tokens: number) => {
       const vectors = await engines.embed(model, purpose, order, context_tokens, closes);
-      const embedding = await vectors.whole();
-      if (embedding !== null) return embedding;
-      closes.throwIfAborted();
-      throw new SvcError('engine_failed');
+      return wholeOf(vectors, closes);
     };
     const { usual, most } = EMBED_TOKENS;
     const context_tokens = Math.min(most, limits.engine_context_tokens);
@@ -407,6 +401,14 @@ function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 
  */
 function threadsFor(recorded: number | null): number | null {
   return recorded !== null && recorded <= availableParallelism() ? recorded : null;
+}
+
+/** All of what an engine computes. Throws the reason of the signal, and engine_failed. */
+async function wholeOf<T>(reply: { whole(): Promise<T | null> }, signal: AbortSignal): Promise<T> {
+  const whole = await reply.whole();
+  if (whole !== null) return whole;
+  signal.throwIfAborted();
+  throw new SvcError('engine_failed');
 }
 
 function throwEngineError(thrown: unknown): never {

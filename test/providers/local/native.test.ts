@@ -119,7 +119,7 @@ test('each token of a text has its score, in parts of any length', async () => {
   const { signal } = new AbortController();
   const context = model.createContext({ contextSize: 256, sequences: 1, batch: 64, threads: 1 });
   const scores = await scoreTokens(
-    { model, decoder: new Decoder(context, 1) },
+    { decoder: new Decoder(context, 1) },
     { place: 0, tokens: [] },
     text,
     { top: 2, signal },

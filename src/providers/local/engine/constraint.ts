@@ -82,7 +82,7 @@ export class Constraint {
     this.dispose();
     this.present = phase === null ? undefined : (this.grammarFor(phase) ?? undefined);
     const { argumentsSoFar: begun } = this.reader;
-    if (begun !== '') this.acceptText(begun);
+    if (begun !== '' && this.present !== undefined) this.acceptText(begun);
   }
 
   /** A free token can have the end of a mark and the beginning of the arguments. */

@@ -1,17 +1,19 @@
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
-import { asSvcError, SvcError } from '../../../errors.ts';
+import { SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
+import { failed, readAll } from './ends.ts';
 import { cannot, gpuFacts, infoOf, isRanker } from './load.ts';
 import type { EmbedOrder, LoadOrder } from './messages.ts';
 import type { Context } from './native/context.ts';
 import type { Model, Token } from './native/model.ts';
 import { openModel, startLlama, tooLarge } from './open-model.ts';
+import { withBegin } from './prompt.ts';
 
 /** A model in memory that computes vectors, and writes no answers. */
 export interface LoadedEmbedder {
   context: Context;
-  /** The tokens of a text, with those around it. `query`: what it is scored for. */
-  tokensOf(text: string, query: string | null): Token[];
+  /** Makes the tokens of a text, with those around it. `query`: what the texts are scored for. */
+  tokensFor(query: string | null): (text: string) => Token[];
   /** What of the numbers that the model computes is the vector. */
   read(numbers: Float32Array): number[];
   /** Numbers that the model computes for a text. */
@@ -70,12 +72,12 @@ function contextOf(
   }
 }
 
-type Form = Pick<LoadedEmbedder, 'tokensOf' | 'read' | 'length'>;
+type Form = Pick<LoadedEmbedder, 'tokensFor' | 'read' | 'length'>;
 
 function embeddingOf(model: Model): Form {
   if (isRanker(model)) throw cannot('The model ranks documents. It computes no embeddings.');
   return {
-    tokensOf: (text) => model.tokenizeWhole(text),
+    tokensFor: () => (text) => model.tokenizeWhole(text),
     read: (numbers) => [...numbers],
     length: model.vectorLength,
   };
@@ -91,29 +93,23 @@ function rankingOf(model: Model): Form {
     throw cannot(`The model ranks no documents: its file has no ${missing}.`);
   const inner = (text: string) => model.tokenize(text, false, true);
   const marks = (...all: (Token | null)[]) => all.filter((mark) => mark !== null);
-  const tokensOf: Form['tokensOf'] = (text, query) => {
-    if (!isWhole)
-      return [
-        ...marks(bos),
-        ...inner(query ?? ''),
-        ...marks(eos, sep),
-        ...inner(text),
-        ...(eos === null ? marks(sep) : [eos]),
-      ];
-    const tokens = template
-      .split(/(\{query\}|\{document\})/)
-      .flatMap((part) =>
-        part === '{query}'
-          ? inner(query ?? '')
-          : part === '{document}'
-            ? inner(text)
-            : model.tokenize(part, true, true),
+  const form: (Token[] | string)[] = isWhole
+    ? template
+        .split(/(\{query\}|\{document\})/)
+        .map((part) => (PLACES.includes(part) ? part : model.tokenize(part, true, true)))
+    : [marks(bos), '{query}', marks(eos, sep), '{document}', eos === null ? marks(sep) : [eos]];
+  const tokensFor: Form['tokensFor'] = (query) => {
+    const asked = inner(query ?? '');
+    return (text) => {
+      const tokens = form.flatMap((part) =>
+        part === '{query}' ? asked : typeof part === 'string' ? inner(text) : part,
       );
-    return bos === null || !model.tokens.addsBos || tokens[0] === bos ? tokens : [bos, ...tokens];
+      return isWhole ? withBegin(model, tokens) : tokens;
+    };
   };
   const isScore = SCORED.has(model.header.value('general.architecture'));
   const read = ([odds = 0]: Float32Array) => [isScore ? odds : 1 / (1 + Math.exp(-odds))];
-  return { tokensOf, read, length: 1 };
+  return { tokensFor, read, length: 1 };
 }
 
 const PLACES = ['{query}', '{document}'];
@@ -156,7 +152,8 @@ export class Embedder {
   private async outcome({ id, texts, query, dimensions }: EmbedOrder): Promise<FromEngine> {
     let input_tokens = 0;
     try {
-      const tokens = texts.map((text, index) => this.tokensOf(text, index, query));
+      const tokensOf = this.loaded.tokensFor(query);
+      const tokens = texts.map((text, index) => this.fitting(tokensOf(text), index, query));
       for (const batch of batchesOf(tokens)) {
         // Messages are received between two batches.
         await new Promise((next) => setImmediate(next));
@@ -168,12 +165,9 @@ export class Embedder {
         }
         input_tokens += batch.reduce((sum, { length }) => sum + length, 0);
       }
-      const usage = { input_tokens, output_tokens: 0 };
-      return { type: 'finished', id, finish_reason: 'stop', usage };
+      return readAll(id, input_tokens);
     } catch (thrown) {
-      const error = asSvcError(thrown, 'engine_failed');
-      if (error.code === 'engine_failed') console.error(`embedding ${id}:`, error.cause ?? error);
-      return { type: 'failed', id, error: error.summary() };
+      return failed(id, thrown);
     }
   }
 
@@ -189,10 +183,9 @@ export class Embedder {
     return last.map((index, sequence) => context.vector(sequence, index, length));
   }
 
-  /** Control tokens in a text are text. Throws context_length_exceeded. */
-  private tokensOf(text: string, index: number, query: string | null): Token[] {
+  /** Throws context_length_exceeded. */
+  private fitting(tokens: Token[], index: number, query: string | null): Token[] {
     const { info } = this.loaded;
-    const tokens = this.loaded.tokensOf(text, query);
     const most = info.context_length - 1;
     if (tokens.length <= most) return tokens;
     const count = tokens.length;

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
-import type { Attention } from '../../../contract/attention.ts';
+import { type Attention, isQuantized } from '../../../contract/attention.ts';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { betterBuild, ENGINE_VERSION } from '../../../home/engine-builds.ts';
@@ -166,10 +166,6 @@ export async function loadModel(
       attention: order.attention,
     }),
   };
-}
-
-function isQuantized(type: Attention['cache_keys']): boolean {
-  return type.startsWith('q');
 }
 
 /** Throws engine_failed for types that a cache of this model cannot have. */

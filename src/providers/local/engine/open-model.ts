@@ -90,7 +90,7 @@ export function gpuLayersOf(
   }: Pick<LoadOrder, 'path' | 'gpu_layers' | 'context_tokens' | 'parallel'>,
 ): number {
   if (llama.gpu === null) return 0;
-  const layers = Number(numberOf(header, 'block_count') ?? 0) + 1;
+  const layers = (numberOf(header, 'block_count') ?? 0) + 1;
   if (gpu_layers === 'max') return layers;
   if (gpu_layers !== 'auto') return Math.min(gpu_layers, layers);
   const weights = partsOf(path).reduce((sum, part) => sum + statSync(part).size, 0);

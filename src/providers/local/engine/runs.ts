@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { asSvcError, SvcError } from '../../../errors.ts';
+import { SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
 import { newMember } from './decode/decoder.ts';
 import type { PromptCache } from './decode/prompt-cache.ts';
 import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
 import { scoreTokens } from './decode/scores.ts';
 import { Sequences, type Slot } from './decode/sequences.ts';
+import { failed, readAll } from './ends.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { ReadOrder, RunOrder } from './messages.ts';
@@ -178,17 +179,6 @@ export class Runs {
       if (slot !== null) sequences.leave(slot, { shared: member.batched, failed: hasFailed });
     }
   }
-}
-
-function readAll(id: number, input_tokens: number): FromEngine {
-  const usage = { input_tokens, output_tokens: 0 };
-  return { type: 'finished', id, finish_reason: 'stop', usage };
-}
-
-function failed(id: number, thrown: unknown): FromEngine {
-  const error = asSvcError(thrown, 'engine_failed');
-  if (error.code === 'engine_failed') console.error(`order ${id}:`, error.cause ?? error);
-  return { type: 'failed', id, error: error.summary() };
 }
 
 /**

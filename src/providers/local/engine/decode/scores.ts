@@ -1,4 +1,4 @@
-import type { Model, Token } from '../native/model.ts';
+import type { Token } from '../native/model.ts';
 import type { Decoder, Sequence } from './decoder.ts';
 
 /** How likely a token is by the model alone: before penalties, forms and sampling. */
@@ -46,7 +46,7 @@ function likeliest(logits: Float32Array, most: number): Token[] {
  * between two parts. Throws the reason of the signal.
  */
 export async function scoreTokens(
-  { decoder }: { model: Model; decoder: Decoder },
+  { decoder }: { decoder: Decoder },
   sequence: Sequence,
   tokens: readonly Token[],
   { top, signal }: { top: number; signal: AbortSignal },

@@ -1,5 +1,5 @@
 import koffi from 'koffi';
-import type { Attention } from '../../../../contract/attention.ts';
+import { type Attention, isQuantized } from '../../../../contract/attention.ts';
 import type { Batch, Functions, Pointer } from './abi.ts';
 import { type Llama, POOL_POLL, threadPoolParams } from './library.ts';
 import type { Model } from './model.ts';
@@ -235,7 +235,7 @@ export class Context {
 }
 
 function flashOf({ cache_values, flash }: Attention): number {
-  if (cache_values.startsWith('q') || flash === true) return FLASH.on;
+  if (isQuantized(cache_values) || flash === true) return FLASH.on;
   return flash === 'auto' ? FLASH.auto : FLASH.off;
 }
 

@@ -56,11 +56,11 @@ export class Model {
     this.vocabulary = c.llama_vocab_n_tokens(this.vocab);
     this.trainContextSize = c.llama_model_n_ctx_train(pointer);
     this.tokens = tokensOf(c, this.vocab);
-    this.special = new Map(
-      [...header.tokenTypes.entries()]
-        .filter(([token, type]) => SPECIAL.has(type) && token < this.vocabulary)
-        .map(([token, type]) => [token, { text: this.textOf(token), type }]),
-    );
+    const special = new Map<Token, SpecialToken>();
+    for (const [token, type] of header.tokenTypes.entries())
+      if (SPECIAL.has(type) && token < this.vocabulary)
+        special.set(token, { text: this.textOf(token), type });
+    this.special = special;
   }
 
   /** Whether it has an encoder and a decoder, and so on. */
