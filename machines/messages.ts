@@ -234,11 +234,19 @@ export function messagesFor(messages: readonly Message[], author: Author): reado
   });
 }
 
-/** How many parts this provider and model gets back, and how many are of others. */
-export function countOpaque(messages: readonly Message[], author: Author) {
-  const parts = messages.flatMap(({ content }) => content.filter((part) => opaqueIn(part)));
-  const left_out = parts.filter((part) => isForeign(part, author)).length;
-  return { kept: parts.length - left_out, left_out };
+export function partsIn(messages: readonly Message[]): MessagePart[] {
+  return messages.flatMap(({ content }) => content);
+}
+
+/**
+ * How many parts this provider and model gets back, and how many are of others. The result of a
+ * tool has nothing opaque.
+ */
+export function countOpaque(parts: readonly MessagePart[], author: Author) {
+  const counts = { kept: 0, left_out: 0 };
+  for (const part of parts)
+    if (opaqueIn(part) !== undefined) counts[isForeign(part, author) ? 'left_out' : 'kept'] += 1;
+  return counts;
 }
 
 /** What a client sends back in one of these forms belongs to the author that it asks. */

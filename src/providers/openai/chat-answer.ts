@@ -1,7 +1,7 @@
 import { DETAILS, type TokenLogprob } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
 import { opaqueInExtra } from '../../contract/opaque-forms.ts';
-import { asRecord, isRecord, JsonMeter } from '../../json.ts';
+import { asObject, asRecord, excessOf, isRecord } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import {
   argumentsOf,
@@ -86,7 +86,7 @@ export class ChatAnswer extends EventAnswer {
     } else if (typeof delta === 'string') this.text('text', delta);
     else if (isSet(delta)) throw unreadable();
     if (isRecord(message)) {
-      if (!came.details) this.details.push(...listOf(message.reasoning_details).filter(isFields));
+      if (!came.details) this.details.push(...objectsIn(message.reasoning_details));
       if (!came.reasoning) this.takeReasoning(message);
       if (!came.text) this.takeContent(message);
       if (!came.calls) this.takeCalls(message);
@@ -132,7 +132,7 @@ export class ChatAnswer extends EventAnswer {
 
   /** A text comes in pieces, and its signature may follow it. Anything else is whole. */
   private addDetails(pieces: unknown): void {
-    for (const piece of listOf(pieces).filter(isFields)) {
+    for (const piece of objectsIn(pieces)) {
       const { type, index } = piece;
       const begun = this.details.findLast((one) => one.type === type && one.index === index);
       if (begun === undefined || type === 'reasoning.encrypted') this.details.push({ ...piece });
@@ -146,7 +146,7 @@ export class ChatAnswer extends EventAnswer {
   private endDetails(): void {
     if (this.details.length === 0) return;
     const data = JSON.stringify(this.details);
-    const excess = new JsonMeter(jsonBudgets.foreign).take(Buffer.from(data));
+    const excess = excessOf(data, jsonBudgets.foreign);
     if (excess !== null) throw tooMuch('the reasoning_details of an answer', excess);
     this.opaque('reasoning', DETAILS, data);
   }
@@ -190,7 +190,8 @@ function textOf(value: unknown, depth = 0): string {
 }
 
 const TEXT_DEPTH = 4;
-const isFields = (value: unknown): value is Fields => isRecord(value) && !Array.isArray(value);
+const objectsIn = (list: unknown): Fields[] =>
+  listOf(list).flatMap<Fields>((one) => asObject(one) ?? []);
 /** Fields of a detail whose pieces are one text. */
 const PIECED: ReadonlySet<string> = new Set(['text', 'summary']);
 

@@ -80,12 +80,12 @@ class Answer {
         refuseUnsupported(part.warnings);
         break;
       case 'text-delta':
-      case 'reasoning-delta':
-        this.addPiece(part.type === 'text-delta' ? 'text' : 'reasoning', part);
-        break;
       case 'text-end':
+        this.addPiece('text', part);
+        break;
+      case 'reasoning-delta':
       case 'reasoning-end':
-        this.addPiece(part.type === 'text-end' ? 'text' : 'reasoning', part);
+        this.addPiece('reasoning', part);
         break;
       case 'tool-input-start':
         this.beginCall(part.id, part.toolName);
@@ -137,6 +137,7 @@ class Answer {
 
   /** What the provider must get back, where its package has it. */
   private opaqueIn(metadata: unknown): Opaque | undefined {
+    if (metadata === undefined) return undefined;
     const { options = '', forms = [] } = this.context.returns ?? {};
     const { itemId: id, ...own } = asRecord(asRecord(metadata)[options]);
     const all = forms.map((form) => asOpaque(form, own[form]));

@@ -90,7 +90,7 @@ export class Pieces {
   /** The key of the provider is never in it. Throws stream_oversized. */
   private mayKeep({ form, data }: Opaque): boolean {
     this.count(data, Buffer.byteLength(form));
-    return KeyFilter.of(this.key) === null || !data.includes(this.key ?? '');
+    return this.plain(data) === data;
   }
 
   addLogprobs(logprobs: readonly TokenLogprob[]): void {

@@ -1,7 +1,6 @@
 import { shownTarget, type Target } from '../../../machines/failover.ts';
-import { countOpaque } from '../../../machines/messages.ts';
+import { countOpaque, partsIn } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
-import { messagesIn } from '../../../machines/run/turns.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
 import { toRecord } from '../../contract/event-record.ts';
@@ -110,10 +109,10 @@ export class Chain {
   /** Says when a target does not get what only another one can read. */
   private addLeftOut(at: number): void {
     if (this.snapshot === undefined) return;
-    const { request, turns, calls } = this.snapshot.context;
+    const { request, turns } = this.snapshot.context;
     // A damaged log may have a request without messages.
     const { messages = [] } = request as Partial<typeof request>;
-    const said = [...messages, ...messagesIn(turns, calls)];
+    const said = [...partsIn(messages), ...turns.flatMap(({ parts }) => parts)];
     const { left_out } = countOpaque(said, request);
     if (left_out > this.leftOut) this.lines.push({ at, text: leftOutText(left_out, request) });
     this.leftOut = left_out;

@@ -341,12 +341,13 @@ function withServer(
 
 /** What is opaque is for this provider and model alone. One that takes no such thing gets none. */
 function withAuthor(
-  { opaque, ...part }: Output,
+  part: Output,
   { provider, model }: RunRequest,
   forms: readonly string[] = [],
 ): Output {
-  if (opaque === undefined || !forms.includes(opaque.form)) return part;
-  return { ...part, opaque: { ...opaque, provider, model } };
+  if (part.opaque === undefined) return part;
+  const { opaque, ...rest } = part;
+  return forms.includes(opaque.form) ? { ...rest, opaque: { ...opaque, provider, model } } : rest;
 }
 
 /** Codes of an attempt that a deadline ended because its provider was silent. */

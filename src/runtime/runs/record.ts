@@ -6,6 +6,7 @@ import {
   isMedia,
   isShort,
   type Message,
+  partsIn,
   promptOf,
   type RunRequest,
   systemOf,
@@ -107,9 +108,8 @@ function turnsOf({ turns, calls, ...of }: RunSnapshot['context']): Partial<RunRe
 }
 
 /** What only one provider and model can read, in all messages. */
-function opaqueOf({ request, turns, calls, parts }: RunSnapshot['context']): Partial<RunRecord> {
-  const answer: Message = { role: 'assistant', content: parts };
-  const said = [...request.messages, ...messagesIn(turns, calls), answer];
+function opaqueOf({ request, turns, parts }: RunSnapshot['context']): Partial<RunRecord> {
+  const said = [...partsIn(request.messages), ...turns.flatMap((turn) => turn.parts), ...parts];
   const { kept, left_out } = countOpaque(said, request);
   if (kept + left_out === 0) return NOTHING;
   return {

@@ -59,11 +59,11 @@ export function usageOf(context: RunContext): RunUsage {
   const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = isCounted || outputs > 0 || usage !== null;
-  const input = usage?.input_tokens ?? tokensIn(crossed?.bytes ?? bytesOf(request));
+  const input = counts ? (usage?.input_tokens ?? tokensIn(crossed?.bytes ?? bytesOf(request))) : 0;
   const answered =
     usage?.output_tokens ?? Math.max(context.output_tokens, tokensIn(context.output.length));
   const tokens = {
-    input_tokens: counts ? input : 0,
+    input_tokens: input,
     output_tokens: counts ? answered : 0,
     cached_tokens: isCounted ? Math.min(usage.cached_tokens ?? 0, input) : 0,
     cache_write_tokens: isCounted ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
