@@ -11,12 +11,16 @@ export const READ_MS = 200;
 /** A busy machine may give little of that time: in each turn the sockets are read once. */
 const READ_TURNS = 16;
 
+/** The longest delay of a timer. Node.js fires a longer one at once. */
+export const TIMER_MAX_MS = 2 ** 31 - 1;
+
 /** Calls once after `ms`. Returns what cancels it. `isHeld`: the process does not end before. */
 export function callAfter(ms: number, call: () => void, isHeld = true): () => void {
-  const due = uptimeMs() + ms;
+  const delay = Math.min(TIMER_MAX_MS, Math.max(0, ms));
+  const due = uptimeMs() + delay;
   let isOver = false;
-  const start = (fire: () => void, delay: number) => {
-    const timer = setTimeout(fire, delay);
+  const start = (fire: () => void, in_ms: number) => {
+    const timer = setTimeout(fire, in_ms);
     return isHeld ? timer : timer.unref();
   };
   const callAfterTurns = (turns: number): void => {
@@ -27,7 +31,7 @@ export function callAfter(ms: number, call: () => void, isHeld = true): () => vo
   let timer = start(() => {
     if (uptimeMs() - due <= FROZEN_MS) call();
     else timer = start(() => callAfterTurns(READ_TURNS), READ_MS);
-  }, ms);
+  }, delay);
   return () => {
     isOver = true;
     clearTimeout(timer);
@@ -35,7 +39,7 @@ export function callAfter(ms: number, call: () => void, isHeld = true): () => vo
 }
 
 /** The monotonic clock, without the module that a quick command would load for it. */
-function uptimeMs(): number {
+export function uptimeMs(): number {
   return process.uptime() * 1000;
 }
 

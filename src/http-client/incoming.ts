@@ -72,7 +72,7 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
   /** As `read`. Undefined: none came in time. */
   async readWithin(ms: number): Promise<readonly Buffer[] | null | undefined> {
     let isLate = false;
-    const stop = callAfter(Math.max(0, ms), () => {
+    const stop = callAfter(ms, () => {
       isLate = true;
       this.wake?.();
     });

@@ -16,9 +16,6 @@ export interface Clock {
 /** A time server never moves a clock this far at once. */
 const SLEPT_MS = 30_000;
 
-/** The longest delay of a platform timer. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
-
 /**
  * The wall clock read once, then carried on by the monotonic clock, which stops while the computer
  * sleeps. A wall clock that is far ahead is read again. `onJump` hears by how much, and moves what
@@ -54,7 +51,7 @@ export class SystemClock implements Clock {
       stop();
       signal?.removeEventListener('abort', cancel);
     };
-    const stop = callAfter(Math.min(TIMER_MAX_MS, Math.max(0, ms)), () => {
+    const stop = callAfter(ms, () => {
       signal?.removeEventListener('abort', cancel);
       call();
     });

@@ -146,6 +146,12 @@ export class McpServers implements ManagedToolServers {
     return server.call(tool, args, call);
   }
 
+  /** What keeps the file from being read. Null: nothing. */
+  get fileProblem(): string | null {
+    this.read();
+    return this.problem;
+  }
+
   list(): McpServersRecord {
     const { servers, problems } = this.read();
     return {

@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import type { McpServerInfo } from '../../machines/mcp-server.ts';
 import { anySignal } from '../async/signals.ts';
-import { timeoutSignal } from '../async/timers.ts';
+import { TIMER_MAX_MS, timeoutSignal } from '../async/timers.ts';
 import { asRecord } from '../json.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
@@ -168,10 +168,8 @@ export class Session {
 
 /** The client of MCP would count the time in which svc was stopped. */
 function within(ms: number, signal: AbortSignal) {
-  return { signal: anySignal([signal, timeoutSignal(ms)]), timeout: NEVER_MS };
+  return { signal: anySignal([signal, timeoutSignal(ms)]), timeout: TIMER_MAX_MS };
 }
-/** The longest time of a timer. */
-const NEVER_MS = 2 ** 31 - 1;
 
 /** A field of another form than that of MCP hides no words of the server. */
 const ANY = { params: anyResult };

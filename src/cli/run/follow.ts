@@ -1,5 +1,6 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { anySignal } from '../../async/signals.ts';
+import { uptimeMs } from '../../async/timers.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -309,12 +310,12 @@ class Losses {
   }
 
   connected(): void {
-    this.connectedAt = elapsedMs();
+    this.connectedAt = uptimeMs();
   }
 
   /** Throws the final error when there were too many losses. */
   async add(error: SvcError, cursor: Cursor, progress: boolean): Promise<void> {
-    const now = elapsedMs();
+    const now = uptimeMs();
     const patienceMs = await this.patience();
     if (this.connectedAt !== null && now - this.connectedAt >= patienceMs) {
       this.firstAt = null;
@@ -332,11 +333,6 @@ class Losses {
       { hint: `See why with: svc doctor. Then ${again(cursor)}` },
     );
   }
-}
-
-/** Without the global `performance`, which is slow to load. */
-function elapsedMs(): number {
-  return process.uptime() * 1000;
 }
 
 function noProgress(error: SvcError, cursor: Cursor): unknown {
