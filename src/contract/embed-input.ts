@@ -112,7 +112,16 @@ export const reranking = named(
 );
 export type Reranking = v.InferOutput<typeof reranking>;
 
-export const TOKEN_BYTES = 4;
+const TOKEN_BYTES = 4;
+
+/** Values of a request whose texts may be ids of tokens: each is one. Their bytes are bounded. */
+export function valuesFor(
+  { request_values }: Pick<Limits, 'request_values'>,
+  bytes: number,
+): number {
+  return Math.max(request_values, bytes / TOKEN_BYTES);
+}
+
 /** The bytes of texts. The id of a token counts as about what its text has. */
 export function embedBytes(texts: readonly EmbedText[]): number {
   return texts.reduce(

@@ -12,7 +12,7 @@ import {
   type RerankInput,
   type Reranking,
 } from '../../contract/embed-input.ts';
-import type { Reading } from '../../contract/reading.ts';
+import type { Reading, ReadOptions } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
@@ -23,7 +23,6 @@ import type {
   PassedRequest,
   ProviderPort,
   Ranking,
-  ReadInput,
 } from '../../providers/port.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';
@@ -43,6 +42,9 @@ import { pricedAt } from '../usage/price.ts';
  * 4. A request ends only when its provider has stopped the work.
  * 5. A cloud provider gets no request beyond the budget of the day.
  */
+
+/** A text, or the ids of its tokens. */
+export type TextToRead = ReadOptions & { of: EmbedText; model?: string | null | undefined };
 
 export interface EmbeddingsOptions {
   kernel: Kernel;
@@ -167,26 +169,19 @@ export class Embeddings {
   }
 
   /** How a local model reads a text. Throws as `embed` does. */
-  async read(
-    { model, ...input }: ReadInput & { model?: string | null | undefined },
-    asker: Asker,
-    signal: AbortSignal,
-  ): Promise<Reading & Pick<Route, 'provider' | 'model'>> {
-    const { of } = input;
-    const texts = typeof of === 'string' || !('messages' in of) ? [of] : [];
-    const { answer, ...target } = await this.answer({ model }, asker, signal, {
-      texts,
+  async read({ model, ...input }: TextToRead, asker: Asker, signal: AbortSignal): Promise<Reading> {
+    const { answer } = await this.answer({ model }, asker, signal, {
+      texts: [input.of],
       at(port, id) {
         if (port?.read === undefined) throw readsNot(id);
         return async (name, end) => {
           const reading = (await port.read?.(name, input, end)) as Reading;
-          return { ...reading, input_tokens: reading.tokens.length };
+          return { reading, input_tokens: reading.tokens.length };
         };
       },
       check() {},
     });
-    const { input_tokens: _, ...reading } = answer;
-    return { ...reading, ...target };
+    return answer.reading;
   }
 
   /** Passes a request on. The answer is taken as it comes, and not kept. */

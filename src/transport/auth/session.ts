@@ -1,5 +1,6 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { TIMER_MAX_MS } from '../../async/timers.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { SessionFile } from './session-file.ts';
@@ -106,7 +107,7 @@ export function createSessions(options: SessionOptions): Sessions {
       ...[...tickets.values()].map(({ until }) => until),
     );
     if (next !== Number.POSITIVE_INFINITY)
-      timer = setTimeout(expire, Math.min(Math.max(next - now(), 1), TIMER_MS_MAX)).unref();
+      timer = setTimeout(expire, Math.min(Math.max(next - now(), 1), TIMER_MAX_MS)).unref();
   };
   const drop = (ticket: string) => {
     tickets.get(ticket)?.over();
@@ -249,5 +250,3 @@ export function digestOf(secret: string): Buffer {
 }
 
 const COOKIE = /^([\w-]{22})\.(\d{1,12})\.[\w-]{43}$/;
-/** Node.js fires a longer timer at once. */
-const TIMER_MS_MAX = 2 ** 31 - 1;

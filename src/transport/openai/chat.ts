@@ -139,13 +139,13 @@ class Chunks implements ChoiceForm {
 
   /** Empty: this API shows nothing of the piece. */
   private deltaOf({ kind, text, call, part, opaque }: PlacedPiece): object {
-    const own = opaque === undefined ? {} : { opaque };
     if (kind !== 'tool_call') {
       const name = kind === 'reasoning' ? 'reasoning_content' : (kind ?? 'content');
       const said = text === '' && opaque !== undefined ? {} : { [name]: text };
       if (kind === 'reasoning') this.thoughts.set(part, (this.thoughts.get(part) ?? '') + text);
+      if (opaque === undefined) return said;
       const whole = this.thoughts.get(part) ?? text;
-      return { ...said, ...opaqueIn([{ type: kind ?? 'text', text: whole, ...own }]) };
+      return { ...said, ...opaqueIn([{ type: kind ?? 'text', text: whole, opaque }]) };
     }
     const known = this.calls.get(part);
     if (known !== undefined) {

@@ -8,7 +8,7 @@ import { type ApiRequest, startFor } from '../dialect/start.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
-import { CHUNKS, DONE, frame, usageOf } from './parts.ts';
+import { CHUNKS, DONE, frame, sumOf, usageOf } from './parts.ts';
 
 /** The runs of a request for `n` choices: each run has one answer. */
 export interface Choices {
@@ -129,21 +129,9 @@ export async function streamChoices(
  * to one input. Undefined: it is unknown.
  */
 export function usageOfAll(usages: readonly Usage[], each: number): object | undefined {
-  const prompts = usages.filter((_, index) => index % each === 0);
-  const counts = (of: readonly Usage[], name: keyof Usage) => of.flatMap((one) => one[name] ?? []);
-  const all = (of: readonly Usage[], name: keyof Usage) =>
-    counts(of, name).length < of.length ? null : sumOf(counts(of, name));
-  const some = (of: readonly Usage[], name: keyof Usage) =>
-    counts(of, name).length === 0 ? {} : { [name]: sumOf(counts(of, name)) };
-  return usageOf({
-    input_tokens: all(prompts, 'input_tokens'),
-    output_tokens: all(usages, 'output_tokens'),
-    ...some(prompts, 'cached_tokens'),
-    ...some(prompts, 'cache_write_tokens'),
-    ...some(usages, 'reasoning_tokens'),
-  });
-}
-
-function sumOf(counts: readonly number[]): number {
-  return counts.reduce((sum, count) => sum + count, 0);
+  const prompts = sumOf(usages.filter((_, index) => index % each === 0));
+  const all = sumOf(usages);
+  if (prompts === null || all === null) return undefined;
+  const { output_tokens, reasoning_tokens = 0 } = all;
+  return usageOf({ ...prompts, output_tokens, reasoning_tokens });
 }

@@ -2,13 +2,14 @@ import { ulid } from 'ulid';
 import * as v from 'valibot';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
-import { TOKEN_BYTES } from '../../contract/embed-input.ts';
+import { valuesFor } from '../../contract/embed-input.ts';
 import type { Usage } from '../../contract/events.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { runInput } from '../../contract/run.ts';
-import { briefly, count, filled } from '../../contract/vocabulary.ts';
+import { briefly, filled } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
+import type { EmbedText } from '../../providers/port.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { sendJson } from '../http/reply.ts';
@@ -36,18 +37,17 @@ import {
   seedOf,
   stopOf,
   text,
+  textsOf,
+  tokens,
   topLogprobs,
   WITHOUT_EFFECT,
 } from './parameters.ts';
 import { finishOf, frame, modelOf, renameParams, secondsOf, usageOf } from './parts.ts';
-import { joined, LogprobLists, type TokenLogprobs } from './token-logprobs.ts';
+import { answered, LogprobLists, type TokenLogprobs } from './token-logprobs.ts';
 
 /** Most prompts of one request, and most answers to them all. */
 const PROMPTS_MAX = 128;
 const PROMPT = 'must be a text, a list of texts, or ids of tokens.';
-const tokens = briefly(
-  filled(count, 'must be a list of ids of tokens.', 'must have at least one token.'),
-);
 const prompts = briefly(
   v.pipe(
     filled(v.union([text, tokens], PROMPT), PROMPT, 'must have at least one text.'),
@@ -87,16 +87,14 @@ interface Prompt {
 }
 
 export async function completion(context: CompletionContext): Promise<void> {
-  // Each id of a token is a value. Their bytes are bounded.
-  const { request_values, body_bytes } = context.limits;
-  const request = await context.body({
-    values: Math.max(request_values, body_bytes / TOKEN_BYTES),
-  });
+  const { limits } = context;
+  const request = await context.body({ values: valuesFor(limits, limits.body_bytes) });
   const { n, stream_options, logprobs } = request;
   const prompts = await promptsOf(context, request).catch((thrown) => {
     throw inCompletion(thrown);
   });
-  const [first, ...others] = prompts.map(({ text }) => inputOf(context, request, text));
+  const asked = inputOf(context, request);
+  const [first, ...others] = prompts.map(({ text }): RunInput => ({ ...asked, prompt: text }));
   if (first === undefined) throw new SvcError('internal');
   if (isOnlyRead(request)) return sendRead(context, request, prompts);
   if (request.max_tokens === 0) return sendNothing(context, [first, ...others], request, prompts);
@@ -119,17 +117,13 @@ export async function completion(context: CompletionContext): Promise<void> {
   );
 }
 
-function inputOf(
-  { runtime }: CompletionContext,
-  request: CompletionInput,
-  prompt: string,
-): RunInput {
+/** What all prompts of a request share. */
+function inputOf({ runtime }: CompletionContext, request: CompletionInput): RunInput {
   return {
     ...pick(request, [...SAMPLING, 'model', 'metadata', 'logprobs']),
     // A provider that has only chats gets a message, as before.
     ...(runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
     ...(request.suffix ? { suffix: request.suffix } : {}),
-    prompt,
     response_format: oneFormat(null, request),
     stop: stopOf(request.stop),
     max_tokens: lengthOf(request.max_tokens || null) ?? MAX_TOKENS,
@@ -142,14 +136,14 @@ async function promptsOf(
   context: CompletionContext,
   request: CompletionInput,
 ): Promise<readonly Prompt[]> {
-  const sent = listOf(request.prompt);
+  const sent = textsOf(request.prompt);
   if (sent.length * (request.n ?? 1) > PROMPTS_MAX)
     throw wrong('prompt', `The request asks for more than ${PROMPTS_MAX} answers.`);
   const asker = { client: clientOf(context.req) };
   const over = answerEnds(context);
   const { model, echo, logprobs = null } = request;
   const top = echo === true && logprobs !== null ? Math.max(1, logprobs) : null;
-  const read = (of: string | readonly number[], top: number | null) =>
+  const read = (of: EmbedText, top: number | null) =>
     context.runtime.embeddings.read({ model, of, ...AS_PROMPT, top }, asker, over);
   const made: Prompt[] = [];
   for (const [index, of] of sent.entries()) {
@@ -164,15 +158,10 @@ async function promptsOf(
   return made;
 }
 
-function listOf(prompt: CompletionInput['prompt']): readonly (string | readonly number[])[] {
-  if (typeof prompt === 'string') return [prompt];
-  return typeof prompt[0] === 'number' ? [prompt as number[]] : (prompt as (string | number[])[]);
-}
-
 /** The log has the text of a prompt. So its tokens must be those that the model reads in it. */
 function checkSame(sent: readonly number[], read: readonly { id: number }[], param: string): void {
-  if (sent.length === read.length && sent.every((id, at) => id === read[at]?.id)) return;
   const at = sent.findIndex((id, index) => id !== read[index]?.id);
+  if (at < 0 && sent.length === read.length) return;
   const place = at < 0 ? sent.length : at;
   throw new SvcError(
     'invalid_request',
@@ -205,7 +194,7 @@ function chunksOf(
   const lists = new LogprobLists(before);
   const chunk = (text: string, finish_reason: string | null, logprobs: TokenLogprobs | null) =>
     frame(described(run, textChoice(index, text, finish_reason, logprobs)));
-  let opening = echo === '' ? '' : chunk(echo, null, reading && lists.ofReading(reading));
+  let opening = echo === '' ? '' : chunk(echo, null, reading && lists.of(reading.tokens));
   const after = (text: string) => {
     const whole = opening + text;
     opening = '';
@@ -215,7 +204,7 @@ function chunksOf(
     head: head(run),
     // This API has text alone.
     next: ({ kind, text, logprobs = [] }) => {
-      const explained = isExplained ? lists.ofAnswer(logprobs) : null;
+      const explained = isExplained ? lists.of(answered(logprobs)) : null;
       return after(kind === undefined ? chunk(text, null, explained) : '');
     },
     end: ({ finish_reason }) => after(chunk('', finishOf(finish_reason, 0), null)),
@@ -260,18 +249,13 @@ function sendRead(
   const made = request.max_tokens ?? 0;
   const texts = prompts.map(({ echo, reading, before }) => {
     const { tokens = [], next = [] } = reading ?? {};
-    const answer = next
-      .slice(0, made)
-      .map((token) => ({ ...token, top: likeliest(next, request) }));
-    const logprobs = new LogprobLists(before).ofReading({ tokens: [...tokens, ...answer] });
+    const top = next.slice(0, request.logprobs ?? 0);
+    const answer = next.slice(0, made).map((token) => ({ ...token, top }));
+    const logprobs = new LogprobLists(before).of([...tokens, ...answer]);
     return { text: echo + answer.map(({ text }) => text).join(''), logprobs };
   });
   const input_tokens = prompts.reduce((sum, { reading }) => sum + (reading?.tokens.length ?? 0), 0);
   sendUnrecorded(context, request, texts, { input_tokens, output_tokens: made * prompts.length });
-}
-
-function likeliest<T>(next: readonly T[], { logprobs }: CompletionInput): T[] {
-  return next.slice(0, logprobs ?? 0);
 }
 
 function sendUnrecorded(
@@ -300,10 +284,8 @@ function whole(
 ): object {
   const choices = answers.map(({ text, finish_reason, logprobs }, index) => {
     const { echo, reading, before } = request.promptOf(index);
-    const lists = new LogprobLists(before);
-    const read = reading === null ? null : lists.ofReading(reading);
-    const made = request.isExplained ? lists.ofAnswer(logprobs) : null;
-    const all = read !== null && made !== null ? joined(read, made) : made;
+    const shown = [...(reading?.tokens ?? []), ...answered(logprobs)];
+    const all = request.isExplained ? new LogprobLists(before).of(shown) : null;
     return textChoice(index, echo + text, finishOf(finish_reason, 0), all);
   });
   const usage = usageOfAll(

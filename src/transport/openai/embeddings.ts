@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { EmbeddingRecord } from '../../contract/contract.ts';
-import { embedInput, parseEmbedInput, TOKEN_BYTES } from '../../contract/embed-input.ts';
+import { embedInput, parseEmbedInput, valuesFor } from '../../contract/embed-input.ts';
 import {
   briefly,
   count,
@@ -12,15 +12,10 @@ import {
   text,
   words,
 } from '../../contract/vocabulary.ts';
-import type { EmbedText } from '../../providers/port.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { answerEnds, clientOf } from '../http/run-request.ts';
-
-/** Ids of tokens are of the tokenizer of one model: only a remote API takes them. */
-const tokens = briefly(
-  filled(count, 'must be a list of ids of tokens.', 'must have at least one token.'),
-);
+import { textsOf, tokens } from './parameters.ts';
 
 /** The body of POST /v1/embeddings. */
 export const embeddingsInput = named(
@@ -77,9 +72,7 @@ export const embeddingsRoute: Route = route({
 
 async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Promise<void> {
   const { req, res, runtime, limits } = context;
-  // Each id of a token is a value. Their bytes are bounded.
-  const values = Math.max(limits.request_values, limits.embed_text_bytes / TOKEN_BYTES);
-  const request = await context.body({ values });
+  const request = await context.body({ values: valuesFor(limits, limits.embed_text_bytes) });
   const { model, dimensions } = request;
   const texts = textsOf(request.input);
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
@@ -92,11 +85,6 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
     });
   if (embedding === null) return;
   await sendLarge(context, async () => answerOf(embedding, request.encoding_format ?? 'float'));
-}
-
-function textsOf(input: EmbeddingsInput['input']): EmbedText[] {
-  if (typeof input === 'string') return [input];
-  return typeof input[0] === 'number' ? [input as number[]] : (input as EmbedText[]);
 }
 
 function answerOf(

@@ -1,9 +1,10 @@
 import * as v from 'valibot';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
-import { TOKEN_BYTES } from '../../contract/embed-input.ts';
+import { valuesFor } from '../../contract/embed-input.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
-import { AS_PROMPT, type ReadToken } from '../../contract/reading.ts';
+import { AS_PROMPT, type Reading, type ReadToken } from '../../contract/reading.ts';
 import { anything, briefly, count, query } from '../../contract/vocabulary.ts';
+import type { TextToRead } from '../../runtime/embeddings/embeddings.ts';
 import { sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import { startFor } from '../dialect/start.ts';
@@ -21,7 +22,7 @@ import {
   named,
   object,
   pick,
-  SAMPLING,
+  SAMPLING_ALONE,
   sampling,
   seedOf,
   stopOf,
@@ -124,14 +125,21 @@ type Sent<S extends v.GenericSchema> = Context<unknown, v.InferOutput<S>>;
 
 async function tokenize(context: Sent<typeof tokenizeInput>): Promise<void> {
   const { content, add_special, parse_special, with_pieces, model } = await context.body();
-  const options = { begins: add_special === true, control: parse_special !== false, top: null };
-  const input = { model, of: content, ...options };
-  const { tokens } = await context.runtime.embeddings
-    .read(input, { client: clientOf(context.req) }, answerEnds(context))
-    .catch(renamed);
+  const options = { begins: add_special === true, control: parse_special !== false };
+  const { tokens } = await readBy(context, { model, of: content, ...options }).catch(renamed);
   await sendLarge(context, async () => ({
     tokens: tokens.map((token) => (with_pieces === true ? pieceOf(token) : token.id)),
   }));
+}
+
+/** How the model reads a text, without probabilities. */
+function readBy(context: Context, input: Omit<TextToRead, 'top'>): Promise<Reading> {
+  const { runtime, req } = context;
+  return runtime.embeddings.read(
+    { ...input, top: null },
+    { client: clientOf(req) },
+    answerEnds(context),
+  );
 }
 
 /** A token that is only a part of a character has its bytes. */
@@ -140,15 +148,9 @@ function pieceOf({ id, text, bytes }: ReadToken): object {
 }
 
 async function detokenize(context: Sent<typeof detokenizeInput>): Promise<void> {
-  const { request_values, body_bytes } = context.limits;
-  const values = Math.max(request_values, body_bytes / TOKEN_BYTES);
-  const { tokens, model } = await context.body({ values });
-  const input = { model, of: tokens, ...AS_PROMPT, top: null };
-  const { text } = await context.runtime.embeddings.read(
-    input,
-    { client: clientOf(context.req) },
-    answerEnds(context),
-  );
+  const { limits } = context;
+  const { tokens, model } = await context.body({ values: valuesFor(limits, limits.body_bytes) });
+  const { text } = await readBy(context, { model, of: tokens, ...AS_PROMPT });
   await sendLarge(context, async () => ({ content: text }));
 }
 
@@ -169,10 +171,7 @@ async function infill(context: Sent<typeof infillInput>): Promise<void> {
   // Editors ask so to have the prompt computed before it is needed.
   if (n_predict === 0) return sendJson(context.res, 200, { index: 0, content: '', stop: true });
   const input = {
-    ...pick(
-      request,
-      SAMPLING.filter((name) => name !== 'max_tokens'),
-    ),
+    ...pick(request, SAMPLING_ALONE),
     model: request.model,
     prompt: before,
     raw: true,
@@ -182,7 +181,7 @@ async function infill(context: Sent<typeof infillInput>): Promise<void> {
     seed: request.seed === RANDOM ? undefined : seedOf(request.seed),
   } as RunInput;
   const run = await startFor(context, input, { api: 'llama-server.infill' }).catch(renamed);
-  const rename = (thrown: unknown) => inInfill(thrown);
+  const rename = inInfill;
   if (request.stream !== true)
     return sendAnswer(context, run, (answer) => endOf(answer.run, answer, answer.text), { rename });
   await streamAnswer(context, run, { ...CHUNKS, rename }, async (pieces, { write }, present) => {
@@ -271,7 +270,5 @@ async function spelling(
   loaded: object | undefined,
 ): Promise<string> {
   if (typeof id !== 'number' || loaded === undefined) return '';
-  const input = { model, of: [id], ...AS_PROMPT, top: null };
-  const asker = { client: clientOf(context.req) };
-  return (await context.runtime.embeddings.read(input, asker, answerEnds(context))).text;
+  return (await readBy(context, { model, of: [id], ...AS_PROMPT })).text;
 }

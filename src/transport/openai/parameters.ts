@@ -8,6 +8,7 @@ import { runInput } from '../../contract/run.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import {
   anything,
+  count,
   flag,
   listWithout,
   name,
@@ -19,6 +20,7 @@ import {
   wholeFrom,
 } from '../../contract/vocabulary.ts';
 import { isRecord, parseForeignJson } from '../../json.ts';
+import type { EmbedText } from '../../providers/port.ts';
 import type { Context } from '../http/route.ts';
 
 /** Parameters that several requests of OpenAI share. */
@@ -53,6 +55,20 @@ export function length(min: number) {
       `must be a whole number from ${min} to ${max}, or -1: no bound but the context.`,
     ),
   );
+}
+
+/** All but `max_tokens`, which some APIs name otherwise. */
+export const SAMPLING_ALONE = SAMPLING.filter((name) => name !== 'max_tokens');
+
+/** Ids of tokens are of the tokenizer of one model. */
+export const tokens = vocabulary.briefly(
+  vocabulary.filled(count, 'must be a list of ids of tokens.', 'must have at least one token.'),
+);
+
+/** The texts of a request, which has one or several. */
+export function textsOf(input: EmbedText | readonly EmbedText[]): EmbedText[] {
+  if (typeof input === 'string') return [input];
+  return typeof input[0] === 'number' ? [input as number[]] : (input as EmbedText[]);
 }
 
 /** These fields mean the same for svc. */

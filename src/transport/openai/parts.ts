@@ -1,5 +1,6 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../machines/run/context.ts';
+import { sumOfUsage } from '../../../machines/run/turns.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { type ErrorBody, SvcError } from '../../errors.ts';
 import type { Envelope } from '../http-error.ts';
@@ -20,6 +21,16 @@ export function secondsOf({ created_at }: Pick<RunRecord, 'created_at'>): number
 export function finishOf(reason: FinishReason, calls: number): string {
   const known = reason === 'other' ? 'stop' : reason;
   return known === 'stop' && calls > 0 ? 'tool_calls' : known;
+}
+
+/** What several answers used. Null: there was none. */
+export function sumOf(usages: readonly Usage[]): Usage | null {
+  const last = usages.at(-1);
+  if (last === undefined) return null;
+  return sumOfUsage(
+    usages.slice(0, -1).map((usage) => ({ usage })),
+    last,
+  );
 }
 
 /** Undefined if the provider does not count. */

@@ -1,5 +1,5 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
-import type { Reading, ReadToken } from '../../contract/reading.ts';
+import type { ReadToken } from '../../contract/reading.ts';
 
 /** The probabilities of tokens, in the form of the older API: a list for each of their fields. */
 
@@ -8,6 +8,15 @@ type Shown = Pick<ReadToken, 'text' | 'bytes'> & {
   logprob?: number;
   top?: readonly (Pick<ReadToken, 'text' | 'bytes'> & { logprob: number })[];
 };
+
+/** The tokens of an answer. */
+export function answered(logprobs: readonly TokenLogprob[]): Shown[] {
+  return logprobs.map(({ token: text, logprob, top }) => ({
+    text,
+    logprob,
+    top: top.map(({ token, logprob }) => ({ text: token, logprob })),
+  }));
+}
 
 export interface TokenLogprobs {
   tokens: string[];
@@ -27,23 +36,8 @@ export class LogprobLists {
     this.at = -before;
   }
 
-  /** The tokens of a text that was read. */
-  ofReading({ tokens }: Pick<Reading, 'tokens'>): TokenLogprobs {
-    return this.of(tokens);
-  }
-
-  /** The tokens of an answer. */
-  ofAnswer(logprobs: readonly TokenLogprob[]): TokenLogprobs {
-    return this.of(
-      logprobs.map(({ token: text, logprob, top }) => ({
-        text,
-        logprob,
-        top: top.map(({ token, logprob }) => ({ text: token, logprob })),
-      })),
-    );
-  }
-
-  private of(tokens: readonly Shown[]): TokenLogprobs {
+  /** `tokens`: those that follow the ones before. */
+  of(tokens: readonly Shown[]): TokenLogprobs {
     return {
       tokens: tokens.map(spelled),
       token_logprobs: tokens.map(({ logprob = null }) => logprob),
@@ -75,14 +69,4 @@ function likeliest(token: Shown): Record<string, number> | null {
 function spelled({ text, bytes }: { text: string; bytes?: number[] | undefined }): string {
   if (bytes === undefined) return text;
   return `bytes:${bytes.map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')}`;
-}
-
-/** The lists of two texts that follow each other. */
-export function joined(one: TokenLogprobs, other: TokenLogprobs): TokenLogprobs {
-  return {
-    tokens: [...one.tokens, ...other.tokens],
-    token_logprobs: [...one.token_logprobs, ...other.token_logprobs],
-    top_logprobs: [...one.top_logprobs, ...other.top_logprobs],
-    text_offset: [...one.text_offset, ...other.text_offset],
-  };
 }

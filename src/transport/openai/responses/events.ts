@@ -7,6 +7,7 @@ import { timedOut } from '../../../../machines/run/context.ts';
 import { hasEnded, type ToolCall } from '../../../../machines/tool-call.ts';
 import type { Completion } from '../../../contract/events.ts';
 import { isShown, type RunLogEvent, ServedCalls } from '../../dialect/served-calls.ts';
+import { sumOf } from '../parts.ts';
 import { InputReader, inputOf } from './custom-input.ts';
 import {
   at,
@@ -32,7 +33,6 @@ import {
   type ResponseState,
   type ResponseStatus,
   responseObject,
-  sumOf,
   without,
 } from './object.ts';
 import { answerItem, approvalItem, callItem, endOf, listItems } from './served-items.ts';

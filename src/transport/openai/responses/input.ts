@@ -18,7 +18,7 @@ import {
   object,
   only,
   pick,
-  SAMPLING,
+  SAMPLING_ALONE,
   sampling,
   schemaFields,
   seedOf,
@@ -48,9 +48,6 @@ const format = v.variant(
   'must be an object with the type text, json_object or json_schema.',
 );
 const ONLY_OWN = 'svc has no such things beside its runs.';
-
-/** All but `max_tokens`, which has another name here. */
-const SAME = SAMPLING.filter((name) => name !== 'max_tokens');
 
 /** What is asked, and with which tools. */
 const options = {
@@ -89,7 +86,7 @@ export const responseInput = named(
     ...options,
     max_output_tokens: runInput.entries.max_tokens,
     /** Most are not of this API, but neighbours know them. */
-    ...pick(sampling, [...SAME, 'stop', 'seed']),
+    ...pick(sampling, [...SAMPLING_ALONE, 'stop', 'seed']),
     top_logprobs: topLogprobs,
     include: v.nullish(v.array(text, 'must be a list of texts.')),
     metadata: runInput.entries.metadata,
@@ -186,7 +183,7 @@ export async function runOfResponse(
     whole: { messages, toolbox: brought },
     narrowings,
     input: {
-      ...pick(body, [...SAME, 'model', 'metadata']),
+      ...pick(body, [...SAMPLING_ALONE, 'model', 'metadata']),
       messages: [...guide, ...messages],
       max_tokens: body.max_output_tokens,
       stop: stopOf(body.stop),

@@ -115,8 +115,8 @@ export function emptied(part: OutputPart): OutputPart {
 }
 
 /** Thoughts that only their author can read. */
-export function isThought({ type, ...part }: OutputPart): boolean {
-  return type === 'reasoning' && 'text' in part && part.text === '';
+export function isThought(part: OutputPart): boolean {
+  return part.type === 'reasoning' && part.text === '';
 }
 
 /** This API has a place only for what is opaque in reasoning. */

@@ -1,7 +1,6 @@
 import type { Failure } from '../../../../machines/events.ts';
 import type { RunRequest, SourceRequest } from '../../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
-import { sumOfUsage } from '../../../../machines/run/turns.ts';
 import { answerNotJson, fromBody, type SvcError } from '../../../errors.ts';
 import { idIn, runIdOf } from '../../dialect/ids.ts';
 import type { McpTool } from '../../dialect/mcp-tools.ts';
@@ -218,16 +217,6 @@ export function usageOf(usage: Usage | null): Item | null {
     output_tokens_details: { reasoning_tokens: usage.reasoning_tokens ?? 0 },
     total_tokens: input_tokens + output_tokens,
   };
-}
-
-/** What several turns used. Null: there was none. */
-export function sumOf(usages: readonly Usage[]): Usage | null {
-  const last = usages.at(-1);
-  if (last === undefined) return null;
-  return sumOfUsage(
-    usages.slice(0, -1).map((usage) => ({ usage })),
-    last,
-  );
 }
 
 /** What a run used after the responses before. A number that is unknown stays so. */
