@@ -162,7 +162,7 @@ export function buildParts(options: PartsOptions) {
     runtime,
     live,
     token: secrets.token,
-    warnings: () => [...options.warnings, ...leftOut(work.mcp.list().problem)],
+    warnings: () => [...options.warnings, ...leftOut(work.mcp.fileProblem)],
   });
 
   return {

@@ -64,7 +64,7 @@ export function readRuntimeFile(path: string): RuntimeFileState {
  * Whether it was written in another folder. A folder that is reached by another path, or was
  * renamed, is the same one. An older daemon does not say its folder.
  */
-function isCopied({ folder }: Pick<RuntimeFile, 'folder'>, path: string): boolean {
+export function isCopied({ folder }: Pick<RuntimeFile, 'folder'>, path: string): boolean {
   if (folder === undefined) return false;
   const here = folderOf(path);
   return folder.device !== here.device || folder.inode !== here.inode;

@@ -1,8 +1,8 @@
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
 import { platform } from './platform.ts';
-import { folderOf, ownerOf, type RuntimeFile } from './runtime-file.ts';
+import { folderOf, isCopied, ownerOf, type RuntimeFile } from './runtime-file.ts';
 
 // Not imported: see paths.ts.
 const { readdirSync, readFileSync, rmSync } = process.getBuiltinModule('node:fs');
@@ -55,11 +55,8 @@ export function startsOf(runtime: string): Starting[] {
 function read(file: string, runtime: string): Starting | null {
   try {
     const { pid, process_start, folder } = JSON.parse(readFileSync(file, 'utf8')) as RuntimeFile;
-    const here = folderOf(runtime);
-    const isHere = folder?.device === here.device && folder.inode === here.inode;
-    return isHere && basename(file) === basename(fileOf(runtime, pid))
-      ? { pid, process_start }
-      : null;
+    const isHere = folder !== undefined && !isCopied({ folder }, runtime);
+    return isHere && file === fileOf(runtime, pid) ? { pid, process_start } : null;
   } catch {
     return null;
   }

@@ -8,7 +8,6 @@ import {
   shownFlags,
 } from '../commands.ts';
 import {
-  aliases,
   firstWords,
   SET,
   type Values,
@@ -50,8 +49,8 @@ function argument(spec: CommandSpec): string[] {
   const values = valuesOfArgument(spec);
   if (values === null) return [];
   const first = spec.name === SET ? `; and not ${SEEN} ${settings().join(' ')}` : '';
-  const words = aliases().filter(([, { name }]) => name === spec.name);
-  return [condition(spec, first), ...words.map(([word]) => aliased(word))].map(
+  const words = spec.alias?.words ?? [];
+  return [condition(spec, first), ...words.map(aliased)].map(
     (when) => `complete -c svc -f -n ${when} -a ${listed(values)}`,
   );
 }

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
-import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
-import { forgetStart, startsOf } from '../../home/starting.ts';
+import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
+import { forgetStart, type Starting, startsOf } from '../../home/starting.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
@@ -34,8 +34,6 @@ export interface DaemonStop {
    */
   runs: Results['stopped'];
 }
-
-type Identity = Pick<RuntimeFile, 'pid' | 'process_start'>;
 
 const ANSWER_MS = 3_000;
 const MARGIN_MS = 5_000;
@@ -93,14 +91,14 @@ function noAnswer(error: unknown): null {
 }
 
 /** The process of the daemon; null if unproven, as with a daemon in a container. */
-function provenProcess(paths: Paths): Identity | null {
+function provenProcess(paths: Paths): Starting | null {
   const found = readRuntimeFile(paths.runtime);
   return found.kind === 'present' && ownerOf(found.file) === 'ours' ? found.file : null;
 }
 
 async function stopAnswering(
   { client, status }: Answering,
-  identity: Identity | null,
+  identity: Starting | null,
   options: StopOptions,
 ): Promise<DaemonStop> {
   const { force, timeout_ms, onDrain } = options;
@@ -147,7 +145,7 @@ async function patienceOf(
 }
 
 /** There may be a process without an answer. */
-async function stopSilent(identity: Identity | null, options: StopOptions): Promise<DaemonStop> {
+async function stopSilent(identity: Starting | null, options: StopOptions): Promise<DaemonStop> {
   const { force } = options;
   if (identity === null) return { was_running: false, pid: null, killed: false, runs: null };
   if (!force && platform.endSignal !== null) options.onSilent?.(identity.pid);
@@ -156,7 +154,7 @@ async function stopSilent(identity: Identity | null, options: StopOptions): Prom
 
 /** By a signal. */
 async function endProcess(
-  identity: Identity,
+  identity: Starting,
   { force, timeout_ms }: StopOptions,
 ): Promise<DaemonStop> {
   const { pid } = identity;
@@ -170,7 +168,7 @@ async function endProcess(
 }
 
 async function killOrGiveUp(
-  identity: Identity | null,
+  identity: Starting | null,
   pid: number,
   force: boolean,
 ): Promise<DaemonStop> {
@@ -184,7 +182,7 @@ async function killOrGiveUp(
 }
 
 /** Polls: only the parent of a process is notified of its exit. */
-async function isGone(identity: Identity, within_ms: number): Promise<boolean> {
+async function isGone(identity: Starting, within_ms: number): Promise<boolean> {
   for (const deadline = Date.now() + within_ms; Date.now() < deadline; ) {
     if (ownerOf(identity) !== 'ours') return true;
     await delay(POLL_MS);

@@ -2,9 +2,8 @@ import { oneLine } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { bytes, duration } from '../print/format.ts';
-import { note } from '../print/output.ts';
+import { ERASE, note } from '../print/output.ts';
 
-const ERASE = '\r\u001b[K';
 const STEP_PERCENT = 10;
 /** A step of a file of unknown size. */
 const STEP_BYTES = 256 * 1024 * 1024;

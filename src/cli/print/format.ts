@@ -45,6 +45,14 @@ export function waitedMs({
   return waited_ms + (waits_since === undefined ? 0 : Date.now() - Date.parse(waits_since));
 }
 
+/** How long a run worked: from its acceptance, and apart from the waits for persons. */
+export function workedMs(
+  run: Parameters<typeof waitedMs>[0] & { created_at: string; ended_at: string | null },
+): number {
+  const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
+  return end - Date.parse(run.created_at) - waitedMs(run);
+}
+
 /** When a daemon ended. One that could not record its end is known by its last event only. */
 export function endedAgo({ ending, at }: { ending: string; at: string }): string {
   return ['clean', 'failed'].includes(ending) ? ago(at) : `last event ${ago(at)}`;

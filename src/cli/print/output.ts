@@ -15,6 +15,9 @@ const { writeSync } = process.getBuiltinModule('node:fs');
  * It writes to the file descriptors: the streams of Node cost a tenth of a quick command.
  */
 
+/** Makes the present line of a terminal empty. */
+export const ERASE = '\r\u001b[K';
+
 /** Thrown when the reader of stdout is gone (`svc logs | head`). */
 export const READER_GONE = Symbol('reader gone');
 

@@ -22,17 +22,17 @@ export function table(
   rows: readonly (readonly string[])[],
   { columns = columnsOfStdout(), spare = [] }: TableForm = {},
 ): string {
-  const [least, ...more] = spare;
-  if (least !== undefined && leastWidth(heading, rows) > columns) {
-    const left = heading.indexOf(least);
-    const without = (cells: readonly string[]) => cells.filter((_, index) => index !== left);
-    return table(without(heading), rows.map(without), { columns, spare: more });
-  }
   const clean = rows.map((row) => row.map((cell) => oneLine(cell)));
   const wanted = heading.map((name, column) =>
     Math.max(widthOf(name), ...clean.map((row) => widthOf(row[column] ?? ''))),
   );
-  const widths = fitted(wanted, columns);
+  let shown = heading.map((_, column) => column);
+  const shownOf = <T>(cells: readonly T[]) => shown.map((column) => cells[column] as T);
+  for (const name of spare) {
+    if (leastWidth(shownOf(wanted)) <= columns) break;
+    shown = shown.filter((column) => column !== heading.indexOf(name));
+  }
+  const widths = fitted(shownOf(wanted), columns);
   const line = (row: readonly string[]) =>
     row
       .map((cell, column) => {
@@ -41,15 +41,12 @@ export function table(
         return column === row.length - 1 ? cut : padded(cut, width);
       })
       .join(' '.repeat(GAP));
-  return [paint('dim', line(heading)), ...clean.map(line)].join('\n');
+  return [paint('dim', line(shownOf(heading))), ...clean.map(shownOf).map(line)].join('\n');
 }
 
 /** Columns that a row needs when all of its cells but the first are cut as far as they may be. */
-function leastWidth(heading: readonly string[], rows: readonly (readonly string[])[]): number {
-  const widths = heading.map((name, column) => {
-    const wanted = Math.max(...[name, ...rows.map((row) => row[column] ?? '')].map(widthOf));
-    return column === 0 ? wanted : Math.min(wanted, WIDTH_MIN);
-  });
+function leastWidth(wanted: readonly number[]): number {
+  const widths = wanted.map((width, column) => (column === 0 ? width : Math.min(width, WIDTH_MIN)));
   return widths.reduce((sum, width) => sum + width + GAP, -GAP);
 }
 

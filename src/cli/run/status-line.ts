@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
 import { fitting, terminalColumns } from '../../logs/width.ts';
-import { beforeNotes, isTerminal, note, paint, writeError } from '../print/output.ts';
+import { beforeNotes, ERASE, isTerminal, note, paint, writeError } from '../print/output.ts';
 import {
   type Fact,
   idle,
@@ -29,7 +29,6 @@ export interface Screen {
 }
 
 const EVERY_MS = 250;
-const ERASE = '\r\u001b[K';
 
 /**
  * The line of a terminal that says what is waited for.

@@ -3,7 +3,7 @@ import { runFilters } from '../../contract/run-filters.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
-import { ago, duration, shortened, waitedMs } from '../print/format.ts';
+import { ago, duration, shortened, waitedMs, workedMs } from '../print/format.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
 import { type RunReads, withRuns } from './run-reads.ts';
@@ -66,9 +66,7 @@ async function readPages(
 
 function row(run: Run): string[] {
   const waited = waitedMs(run);
-  const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
-  // As in the record, the log and the console: from when it was accepted.
-  const work = duration(end - Date.parse(run.created_at) - waited);
+  const work = duration(workedMs(run));
   const apart = waited === 0 ? '' : ` (and waited ${duration(waited)})`;
   const took = run.started_at === null ? '-' : `${work}${apart}`;
   const state = run.queue_position === null ? run.state : `${run.state} (${run.queue_position})`;

@@ -2,7 +2,7 @@ import { oneLine, plain } from '../../logs/plain.ts';
 import { wrapped } from '../../logs/word-wrap.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
-import { ago, bytes, duration, localTime, waitedMs } from '../print/format.ts';
+import { ago, bytes, duration, localTime, waitedMs, workedMs } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { columnsOfStdout, fields } from '../print/table.ts';
 import { withRuns } from './run-reads.ts';
@@ -35,7 +35,7 @@ export function recordText(record: Results['run.get']): string {
     ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],
     ['first output', between(record.created_at, record.first_output_at)],
     ['ended', endedAfter(record)],
-    ['waited', waited === null || record.ended_at !== null ? null : waited],
+    ['waited', record.ended_at === null ? waited : null],
     [
       'tokens',
       usage.output_tokens === null
@@ -86,12 +86,10 @@ function waitedFor(record: Results['run.get']): string | null {
   return ms === 0 ? null : `${duration(ms)} for a person`;
 }
 
-/** As lists and the log say it: from the acceptance, and apart from the waits for persons. */
 function endedAfter(record: Results['run.get']): string | null {
   if (record.ended_at === null) return null;
-  const ms = Date.parse(record.ended_at) - Date.parse(record.created_at) - waitedMs(record);
   const waited = waitedFor(record);
-  return `after ${duration(ms)}${waited === null ? '' : ` (and waited ${waited})`}`;
+  return `after ${duration(workedMs(record))}${waited === null ? '' : ` (and waited ${waited})`}`;
 }
 
 function between(from: string, to: string | null): string | null {

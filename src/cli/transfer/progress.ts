@@ -1,4 +1,4 @@
-import { beforeNotes, isTerminal, writeError } from '../print/output.ts';
+import { beforeNotes, ERASE, isTerminal, writeError } from '../print/output.ts';
 
 /** Between two changes of the line. */
 const STEP_MS = 200;
@@ -18,11 +18,11 @@ export class EventProgress {
     const now = performance.now();
     if (!this.isShown || now < this.nextAt) return;
     this.nextAt = now + STEP_MS;
-    writeError(`\r\x1b[K${events} of ${of} events (${Math.floor((events / of) * 100)}%)`);
+    writeError(`${ERASE}${events} of ${of} events (${Math.floor((events / of) * 100)}%)`);
   }
 
   private erase(): void {
-    if (this.nextAt > 0) writeError('\r\x1b[K');
+    if (this.nextAt > 0) writeError(ERASE);
     this.nextAt = 0;
   }
 }
