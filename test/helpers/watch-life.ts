@@ -1,16 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { cpuMs, residentMib } from '../bench/lib/process.ts';
 import type { Life } from '../torture/daemon.ts';
 
-const memoryOf = ({ pid }: Life) =>
-  1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-
-/** Processor time of a process, in ms: its user and system time, in ticks of 10 ms. */
-function workOf({ pid }: Life): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return 10 * (Number(fields[11]) + Number(fields[12]));
-}
+const memoryOf = ({ pid }: Life) => residentMib(pid) * 1024 * 1024;
 
 /**
  * Asks `/livez` all the time, until what it returns is called. `work_ms`: the most that the daemon
@@ -26,10 +17,10 @@ export async function watch(life: Life) {
   });
   const asking = (async () => {
     while (!isOver) {
-      const before = workOf(life);
+      const before = cpuMs(life.pid);
       const response = await fetch(`${addresses.http}/livez`).catch(() => null);
       if (response === null) continue;
-      seen.work_ms = Math.max(seen.work_ms, workOf(life) - before);
+      seen.work_ms = Math.max(seen.work_ms, cpuMs(life.pid) - before);
       seen.memory = Math.max(seen.memory, memoryOf(life) - idle);
       seen.asked += 1;
     }
