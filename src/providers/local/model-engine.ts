@@ -57,7 +57,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
     if (signal.aborted) stop();
     void reply.ended.then(() => {
       signal.removeEventListener('abort', stop);
-      this.endWork(process);
+      void this.endWork(process);
       if (reply.failure?.code === 'engine_timed_out')
         void this.options.guard.noteFailure(process, reply.failure);
     });

@@ -94,10 +94,10 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
     await this.take(ANY, signal, () => true);
   }
 
-  /** The same. Then the time without work begins again. */
+  /** The same. Then the time without work begins again: the engine is idle when it resolves. */
   async renew(signal: AbortSignal): Promise<void> {
     const { process } = await this.takeForWork(ANY, signal);
-    this.endWork(process);
+    await this.endWork(process);
   }
 
   /** Ends the process if it has no work. False: it has some. */
@@ -238,11 +238,11 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
     return false;
   }
 
-  protected endWork(process: P): void {
+  protected async endWork(process: P): Promise<void> {
     if (!process.leave()) return;
     const idle_ms = this.options.keepMs();
     const isKnown = idle_ms === undefined || idle_ms === this.snapshot.context.idle_ms;
-    this.report({ type: 'engine.work_finished', ...(isKnown ? {} : { idle_ms }) });
+    await this.record({ type: 'engine.work_finished', ...(isKnown ? {} : { idle_ms }) });
   }
 
   /** Returns the process of an attempt. If there is none, reports its exit to the machine. */
@@ -253,8 +253,13 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
   }
 
   protected report(event: NewEvent<EngineEvent>): void {
+    void this.record(event);
+  }
+
+  /** Resolves when the event is recorded, or refused. Never rejects. */
+  private async record(event: NewEvent<EngineEvent>): Promise<void> {
     const { engine, log } = this.options;
-    engine
+    await engine
       .tryAppend(event)
       .catch((error: unknown) =>
         log.debug({ err: error, event: event.type }, 'a event of the engine was not recorded'),

@@ -158,7 +158,7 @@ test('a model is loaded and unloaded on request, and keeps its time', async () =
   await local.models.unload('a');
   assert.is(state().a, undefined);
   await local.models.load('a', 3_600_000, new AbortController().signal);
-  await waitFor('it is idle', () => state().a === 'idle');
+  assert.is(state().a, 'idle', 'it has no work any more');
   const [a] = local.models.loaded(Date.now()).models.filter(({ name }) => name === 'a');
   assert.is(a?.keep_ms, 3_600_000);
   assert.ok((a?.expires_at ?? 0) > Date.now() + 3_000_000);
