@@ -5,6 +5,7 @@ import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
+import { daemonText } from '../print/format.ts';
 import { hasColour, note, print, printJson, warn } from '../print/output.ts';
 import { settingFlags } from './serve.ts';
 import { type DaemonStart, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
@@ -32,7 +33,7 @@ export function printStarted({ status, started }: DaemonStart, json: boolean): v
     : 'svc is running already';
   print(`${state} (pid ${status.pid}).`);
   if (!takesRuns)
-    note(`It takes no runs: its state is ${oneLine(status.state_path)}. See why: svc status`);
+    note(`It takes no runs: ${daemonText(oneLine(status.state_path))}. See why: svc status`);
   print(
     [
       status.addresses.http && `  http  ${oneLine(status.addresses.http)}`,

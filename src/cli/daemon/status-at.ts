@@ -2,7 +2,7 @@ import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { localTime, shortened } from '../print/format.ts';
+import { daemonText, localTime, shortened, stateText } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
@@ -13,14 +13,14 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
   // A daemon that runs an older version has only the one.
   const { status, runs, queue, providers, engine, engines = [] } = snapshot;
   const head = fields([
-    ['state', `${status.state_path} since ${localTime(status.since)}`],
+    ['state', `${daemonText(status.state_path)} since ${localTime(status.since)}`],
     ['event', `${snapshot.seq} of ${snapshot.first_seq} to ${snapshot.last_seq}`],
     ['boot', `${snapshot.boot_id}, pid ${status.pid}, version ${status.version}`],
     ['runs', `${status.runs.active} active, ${queue.length} queued of ${queue.capacity}`],
     ...(engines.length === 0 ? [engine] : engines).map(
       ({ state_path, model }): [string, string] => [
         'engine',
-        `${state_path}${model === null ? '' : `, ${model}`}`,
+        `${stateText(state_path)}${model === null ? '' : `, ${model}`}`,
       ],
     ),
     ...providers.map((provider): [string, string] => [

@@ -80,7 +80,7 @@ function hasLostSocket({ state, addresses: { socket } }: StatusView): boolean {
 
 async function describe(status: StatusView): Promise<[string, string | null][]> {
   if (status.pid === null) return [];
-  const { duration, endedAgo } = await import('../print/format.ts');
+  const { daemonText, duration, endedAgo } = await import('../print/format.ts');
   const { workRows } = await import('./status-work.ts');
   const { addresses, runs, last_boot } = status;
   return [
@@ -88,7 +88,7 @@ async function describe(status: StatusView): Promise<[string, string | null][]> 
       'state',
       status.since === null || status.state_path === null
         ? status.state_path
-        : `${status.state_path} for ${duration(Date.now() - Date.parse(status.since))}`,
+        : `${daemonText(status.state_path)} for ${duration(Date.now() - Date.parse(status.since))}`,
     ],
     ['why', status.reason ?? null],
     ['pid', status.state === 'crashed' ? `${status.pid} (gone)` : String(status.pid)],

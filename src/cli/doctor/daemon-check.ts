@@ -4,7 +4,7 @@ import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import { notInForce } from '../daemon/not-in-force.ts';
-import { ago, duration, endedAgo } from '../print/format.ts';
+import { ago, daemonText, duration, endedAgo } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
 export function checkDaemon({ running, runtime, paths, config }: DoctorContext): Check[] {
@@ -71,7 +71,8 @@ function silent(pid: number, started_at: string): Check {
  * A running daemon may refuse runs, such as in `running.disk_stalled`; the report has the reason.
  */
 function describe({ status: { state_path, pid, since }, report }: RunningDaemon): Check {
-  const detail = `${state_path} for ${duration(Date.now() - Date.parse(since))}, pid ${pid}`;
+  const time = duration(Date.now() - Date.parse(since));
+  const detail = `${daemonText(state_path)} for ${time}, pid ${pid}`;
   if (!/^(ready|running)/.test(state_path)) return warn('daemon', detail, 'See: svc health');
   if (report.status !== 'fail') return ok('daemon', detail);
   return fail(

@@ -10,7 +10,7 @@ import { defaultLimits } from '../../limits.ts';
 import { isWhole, reserveFile } from '../../store/files/reserve.ts';
 import { inspectStore, type StoreContents } from '../../store/inspect/inspect.ts';
 import { toEvent } from '../../store/port.ts';
-import { ago, bytes } from '../print/format.ts';
+import { ago, bytes, daemonText } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDatabase } from './database-check.ts';
 
@@ -174,10 +174,11 @@ function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[
         'See: svc logs --level error',
       ),
     ];
+  const state = daemonText(statePath(last));
   return [
     warn(
       'last boot',
-      `It died in the state ${statePath(last)}, with ${queued}. Its last event was ${at}.`,
+      `It died in the state ${state}, with ${queued}. Its last event was ${at}.`,
       'Run: svc start. It recovers the unfinished runs.',
     ),
   ];

@@ -80,6 +80,18 @@ export function stateText(path: string): string {
   return path.replaceAll('.', ', ');
 }
 
+/** The state of the daemon, in words for its user. */
+export function daemonText(path: string): string {
+  return DAEMON_DOES[path] ?? stateText(path);
+}
+
+const DAEMON_DOES: Record<string, string> = {
+  'running.accepting': 'answering',
+  'running.saturated': 'queue full',
+  'running.disk_full': 'disk full',
+  'running.disk_stalled': 'disk takes no writes',
+};
+
 /** The first line of a text, cut to a width. */
 export function shortened(text: string, width: number): string {
   const [line = ''] = text.trimStart().split('\n', 1);
