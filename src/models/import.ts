@@ -36,7 +36,7 @@ export async function importModel(
 ): Promise<string> {
   try {
     const { size_bytes } = await findFile(path);
-    const found = name === null ? modelNameOf(withoutPart(path)) : readModelName(name);
+    const found = name === null ? modelNameOf(path) : readModelName(name);
     if (found === null)
       throw new SvcError('invalid_request', 'The name of the file is not valid for a model.', {
         param: 'name',

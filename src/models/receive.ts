@@ -15,7 +15,7 @@ import { openRange, type Transfer } from './transfer.ts';
 export interface ReceiveOptions {
   source: Source;
   context: PullContext;
-  report: Report;
+  report: Pick<Report, 'progressed'>;
   signal: AbortSignal;
 }
 

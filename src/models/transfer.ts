@@ -153,8 +153,7 @@ export async function openRange(
 
 /** Size of the whole file. Null: unknown. */
 function sizeOfAnswer({ status, headers }: Answer, offset: number): number | null {
-  if (status === 206)
-    return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
+  if (status === 206) return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1]);
   const length = wholeNumber(headers.get('content-length'));
   return length === null ? null : length + offset;
 }

@@ -5,6 +5,8 @@ import { filesOfModel, partsOf } from './parts.ts';
 import { tensorBytes } from './tensors.ts';
 
 const FIRST_BYTES = 1024 * 1024;
+/** What the name of an unfinished file ends with. */
+const DRAFT = '.partial';
 
 /**
  * Returns the header of a model, which of a split model is that of its first part. Throws SvcError
@@ -13,19 +15,27 @@ const FIRST_BYTES = 1024 * 1024;
 export async function checkGguf(path: string, headerBytesMax: number): Promise<GgufHeader> {
   const missing = (await filesOfModel(path))?.missing ?? null;
   if (missing !== null) throw invalid(`the part ${missing} is missing`);
-  const files = partsOf(path);
+  const parts = partsOf(path);
   const headers: GgufHeader[] = [];
-  for (const file of files) {
-    const name = files.length === 1 ? 'it' : `the part ${basename(file)}`;
-    const header = await checkFile(file, headerBytesMax, name);
-    if (header.parts !== files.length || header.part !== headers.length)
-      throw invalid(
-        `${basename(file)} is part ${header.part + 1} of ${header.parts}, and its name says ` +
-          `another place. The parts of a model have names such as name-00001-of-00003.gguf`,
-      );
-    headers.push(header);
-  }
+  for (const [index, part] of parts.entries())
+    headers.push(await checkPart(part, [index, parts.length], headerBytesMax));
   return headers[0] as GgufHeader;
+}
+
+/** Checks one file of a model, perhaps with the ending of a draft. Throws SvcError. */
+export async function checkPart(
+  path: string,
+  [index, count]: readonly [index: number, count: number],
+  headerBytesMax: number,
+): Promise<GgufHeader> {
+  const file = basename(path, DRAFT);
+  const name = count === 1 ? 'it' : `the part ${file}`;
+  const header = await checkFile(path, headerBytesMax, name);
+  if (header.parts === count && header.part === index) return header;
+  throw invalid(
+    `${file} is part ${header.part + 1} of ${header.parts}, and its name says ` +
+      `another place. The parts of a model have names such as name-00001-of-00003.gguf`,
+  );
 }
 
 /** `name`: the file in an error. */

@@ -1,5 +1,8 @@
+import { dirname } from 'node:path/posix';
 import type { SvcError } from '../../errors.ts';
 import { pullError } from '../failure.ts';
+import { isCompanion, isProjector, stemOf } from '../file-name.ts';
+import { firstPartOf, partsOf, withoutPart } from '../gguf/parts.ts';
 import type { HubReference } from './reference.ts';
 import { FIND } from './refusal.ts';
 
@@ -11,17 +14,24 @@ export interface HubFile {
   sha256: string | null;
 }
 
+/** A model of a repository. Its path is that of the first part, its size the sum. */
+export interface HubModel extends Pick<HubFile, 'path' | 'size_bytes'> {
+  parts: readonly HubFile[];
+}
+
 export interface Choice {
-  file: HubFile;
+  model: HubModel;
+  /** The file with which llama-server reads images. Null: the repository has none. */
+  projector: HubFile | null;
   /** Other models of the repository. Empty if the reference names the file. */
   others: string[];
 }
 
 /**
- * Chooses the file of a repository.
+ * Chooses the model of a repository.
  *
- * 1. The named path, if it is there and is a whole model.
- * 2. The only file of the named quantization.
+ * 1. The named path, if it is there, with all parts of its model.
+ * 2. The only model of the named quantization.
  * 3. Without either: the only Q4_K_M, else the smallest model.
  * 4. If several fit: none, and the error lists them.
  */
@@ -31,84 +41,87 @@ export function chooseFile(
 ): Choice {
   const all = files.filter((file) => /\.gguf$/i.test(file.path));
   const models = modelsIn(all);
-  if (path !== null) return { file: named(all, path, repo), others: [] };
-  if (quant !== null) return { file: theOne(all, models, quant, repo), others: [] };
-  if (models.length === 0) throw nothing(all, repo);
-  const usual = models.filter((file) => hasQuant(file.path, USUAL));
+  if (path !== null) return chosen(all, named(all, path, repo), []);
+  if (quant !== null) return chosen(all, theOne(models, quant, repo), []);
+  if (models.length === 0)
+    throw pullError('model_unknown', `${repo} has no GGUF file of a model.`, FIND);
+  const usual = models.filter((model) => hasQuant(model.path, USUAL));
   if (usual.length > 1) throw unsure(usual, repo, `has ${usual.length} models in ${USUAL}`);
-  const file =
+  const model =
     usual[0] ??
     models.reduce((least, other) => (other.size_bytes < least.size_bytes ? other : least));
-  return {
-    file,
-    others: models
-      .filter((other) => other !== file)
-      .map((other) => other.path)
-      .slice(0, LISTED_MAX),
-  };
+  const others = models.filter((other) => other !== model).map((other) => other.path);
+  return chosen(all, model, others.slice(0, LISTED_MAX));
 }
 
-/** The files that are a whole model each. */
-export function modelsIn(files: readonly HubFile[]): HubFile[] {
-  return files.filter(({ path }) => /\.gguf$/i.test(path) && !isPart(path) && !isCompanion(path));
+/** The models, each with the parts that are there. */
+export function modelsIn(files: readonly HubFile[]): HubModel[] {
+  const sets = Map.groupBy(
+    files.filter(({ path }) => /\.gguf$/i.test(path) && !isCompanion(path)),
+    ({ path }) => firstPartOf(path),
+  );
+  return [...sets].map(([path, parts]) => modelOf(path, parts));
+}
+
+function modelOf(path: string, parts: readonly HubFile[]): HubModel {
+  return { path, parts, size_bytes: parts.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
+}
+
+function chosen(all: readonly HubFile[], model: HubModel, others: string[]): Choice {
+  const there = new Map(model.parts.map((part) => [part.path, part]));
+  const parts = partsOf(model.path).map((path) => {
+    const part = there.get(path);
+    if (part !== undefined) return part;
+    throw pullError('model_invalid', `The repository has no ${path}, a part of the model.`, {
+      hint: 'Choose another quantization, or another repository.',
+    });
+  });
+  return { model: { ...model, parts }, projector: projectorIn(all, model.path), others };
+}
+
+/** Of several the one of the model's name, of its folder, in F16, and then the smallest. */
+function projectorIn(all: readonly HubFile[], model: string): HubFile | null {
+  const rank = ({ path }: HubFile) =>
+    (stemOf(path) === stemOf(model) ? 0 : 4) +
+    (dirname(path) === dirname(model) ? 0 : 2) +
+    (hasQuant(path, 'F16') ? 0 : 1);
+  const [best] = isCompanion(model)
+    ? []
+    : all
+        .filter(({ path }) => isProjector(path))
+        .sort((one, other) => rank(one) - rank(other) || one.size_bytes - other.size_bytes);
+  return best ?? null;
 }
 
 const USUAL = 'Q4_K_M';
 const LISTED_MAX = 20;
 
-function named(all: readonly HubFile[], path: string, repo: string): HubFile {
-  const file = all.find((other) => other.path === path);
-  if (file === undefined) throw unsure(all, repo, `has no file ${JSON.stringify(path)}`);
-  if (isPart(path)) throw split(path);
-  return file;
+function named(all: readonly HubFile[], path: string, repo: string): HubModel {
+  if (!all.some((other) => other.path === path))
+    throw unsure(all, repo, `has no file ${JSON.stringify(path)}`);
+  const first = firstPartOf(path);
+  return modelOf(
+    first,
+    all.filter((other) => firstPartOf(other.path) === first),
+  );
 }
 
-function theOne(
-  all: readonly HubFile[],
-  models: readonly HubFile[],
-  quant: string,
-  repo: string,
-): HubFile {
-  const fitting = models.filter((file) => hasQuant(file.path, quant));
+function theOne(models: readonly HubModel[], quant: string, repo: string): HubModel {
+  const fitting = models.filter((model) => hasQuant(model.path, quant));
   if (fitting.length > 1) throw unsure(fitting, repo, `has ${fitting.length} models in ${quant}`);
   if (fitting[0] !== undefined) return fitting[0];
-  const part = all.find((file) => isPart(file.path) && hasQuant(file.path, quant));
-  throw part === undefined ? unsure(models, repo, `has no model in ${quant}`) : split(part.path);
+  throw unsure(models, repo, `has no model in ${quant}`);
 }
 
 /** Whether the quantization is a whole part of the name: `Q4_K` is not in `model-Q4_K_M.gguf`. */
 function hasQuant(path: string, quant: string): boolean {
   const escaped = quant.replace(/[.-]/g, '\\$&');
-  return new RegExp(`(^|[-._/])${escaped}([-./]|$)`, 'i').test(path.replace(/\.gguf$/i, ''));
-}
-
-/** `-00001-of-00003.gguf` */
-function isPart(path: string): boolean {
-  return /-\d{5}-of-\d{5}\.gguf$/i.test(path);
-}
-
-/** Vision parts, importance matrices and adapters are GGUF files without a text model. */
-function isCompanion(path: string): boolean {
-  return /(^|[-._/])(mmproj|imatrix|lora|adapter)([-._/]|$)/i.test(path);
-}
-
-export function split(path: string): SvcError {
-  return pullError(
-    'model_invalid',
-    `${path} is one part of a split model, which svc does not download. ` +
-      'Choose a quantization that is one file. Or download all parts with another program, and ' +
-      'take one: svc model import <file>.',
+  return new RegExp(`(^|[-._/])${escaped}([-./]|$)`, 'i').test(
+    withoutPart(path).replace(/\.gguf$/i, ''),
   );
 }
 
-function nothing(all: readonly HubFile[], repo: string): SvcError {
-  const part = all.find((file) => isPart(file.path));
-  return part === undefined
-    ? pullError('model_unknown', `${repo} has no GGUF file of a model.`, FIND)
-    : split(part.path);
-}
-
-function unsure(files: readonly HubFile[], repo: string, what: string): SvcError {
+function unsure(files: readonly Pick<HubFile, 'path'>[], repo: string, what: string): SvcError {
   if (files.length === 0)
     return pullError('model_unknown', `${repo} ${what}, and no GGUF file of a model.`, FIND);
   const listed = files.slice(0, LISTED_MAX).map((file) => file.path);

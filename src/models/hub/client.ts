@@ -136,6 +136,6 @@ function matching(text: string | null, form: RegExp): string | null {
 }
 
 /** Null: not a number of bytes. */
-export function wholeNumber(text: string | null): number | null {
-  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+export function wholeNumber(text: string | null | undefined): number | null {
+  return text != null && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }

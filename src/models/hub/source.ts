@@ -1,14 +1,16 @@
 import type { Limits } from '../../limits.ts';
 import { pullError } from '../failure.ts';
-import { modelNameOf } from '../file-name.ts';
+import { modelNameOf, projectorName } from '../file-name.ts';
+import { partPath, partsOf } from '../gguf/parts.ts';
 import type { Task } from '../task.ts';
 import { onHub } from './address.ts';
-import { chooseFile, split } from './choose.ts';
-import type { HubClient } from './client.ts';
+import { chooseFile, type HubFile } from './choose.ts';
+import { type HubClient, wholeNumber } from './client.ts';
 import { listFiles } from './listing.ts';
 import type { HubReference } from './reference.ts';
+import { refusal } from './refusal.ts';
 
-/** The source of a download, before its first byte. */
+/** A file of a download, before its first byte. */
 export interface Source {
   url: URL;
   /** The hub that guards the file. Null: a plain URL. */
@@ -18,30 +20,49 @@ export interface Source {
   size_bytes: number | null;
   sha256: string | null;
   revision: string | null;
+}
+
+export interface Download {
+  /** Name of the model in the models folder. Of a split model: without its parts. */
+  file: string;
+  /** The model, in one file or in several. */
+  parts: readonly Source[];
+  /** What belongs to it: its file for images. */
+  others: readonly Source[];
+  /** Of the whole model. */
+  sha256: string | null;
   choices: string[];
 }
 
-/** Finds the file of a task. Throws SvcError. */
-export async function findSource(
+/** Finds the files of a task. Throws SvcError. */
+export async function findDownload(
   task: Task,
   hubClient: HubClient,
   limits: Limits,
   signal: AbortSignal,
-): Promise<Source> {
+): Promise<Download> {
   const { reference, sha256 } = task;
   if (reference.kind === 'hub') return onTheHub(reference, task, hubClient, limits, signal);
   const { url } = reference;
-  const path = decoded(url.pathname);
-  if (/-\d{5}-of-\d{5}\.gguf$/i.test(path)) throw split(url.pathname.split('/').at(-1) ?? '');
-  return {
-    url,
-    hub: null,
-    file: fileName(task, path),
-    size_bytes: null,
-    sha256,
-    revision: null,
-    choices: [],
-  };
+  const file = fileName(task, decoded(url.pathname));
+  const paths = partsOf(url.pathname);
+  const parts: Source[] = [];
+  for (const [index, path] of paths.entries()) {
+    const source = {
+      url: Object.assign(new URL(url), { pathname: path }),
+      hub: null,
+      file: partPath(file, index, paths.length),
+      size_bytes: null,
+      sha256: paths.length === 1 ? sha256 : null,
+      revision: null,
+    };
+    parts.push(
+      paths.length === 1
+        ? source
+        : { ...source, size_bytes: await sizeOnServer(source, hubClient, signal) },
+    );
+  }
+  return { file, parts, others: [], sha256, choices: [] };
 }
 
 async function onTheHub(
@@ -50,33 +71,56 @@ async function onTheHub(
   hubClient: HubClient,
   limits: Limits,
   signal: AbortSignal,
-): Promise<Source> {
+): Promise<Download> {
   const { hub } = task;
-  const { file, others } = chooseFile(
+  const { model, projector, others } = chooseFile(
     await listFiles(hubClient, hub, reference, limits, signal),
     reference,
   );
-  if (task.sha256 !== null && file.sha256 !== null && task.sha256 !== file.sha256) {
+  const { parts } = model;
+  const file = fileName(task, model.path);
+  const [first = null] = parts.length === 1 ? parts.map(({ sha256 }) => sha256) : [];
+  if (task.sha256 !== null && first !== null && task.sha256 !== first) {
     throw pullError(
       'pull_failed',
-      `${hub.host} has another file than the requested one: its sha256 is ${file.sha256}.`,
+      `${hub.host} has another file than the requested one: its sha256 is ${first}.`,
     );
   }
-  return {
+  const sourceOf = ({ path, size_bytes, sha256 }: HubFile, name: string): Source => ({
     url: onHub(
       hub,
       ...reference.repo.split('/'),
       'resolve',
       reference.revision,
-      ...file.path.split('/'),
+      ...path.split('/'),
     ),
     hub,
-    file: fileName(task, file.path),
-    size_bytes: file.size_bytes,
-    sha256: task.sha256 ?? file.sha256,
+    file: name,
+    size_bytes,
+    sha256: parts.length === 1 && name === file ? (task.sha256 ?? sha256) : sha256,
     revision: reference.revision,
+  });
+  return {
+    file,
+    parts: parts.map((part, index) => sourceOf(part, partPath(file, index, parts.length))),
+    others: projector === null ? [] : [sourceOf(projector, projectorName(file))],
+    sha256: task.sha256 ?? first,
     choices: others,
   };
+}
+
+/** Asks for one byte of a file. Null: the server does not say its size. Throws SvcError. */
+async function sizeOnServer(
+  { url, hub, file }: Source,
+  hubClient: HubClient,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const answer = await hubClient.get({ url, hub, signal, headers: { range: 'bytes=0-0' } });
+  await answer.body?.cancel().catch(() => undefined);
+  const { status, headers } = answer;
+  if (status === 206) return wholeNumber(/\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1]);
+  if (status === 200) return wholeNumber(headers.get('content-length'));
+  throw refusal(answer, file, null);
 }
 
 function fileName({ name }: Task, path: string): string {

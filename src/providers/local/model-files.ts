@@ -3,6 +3,7 @@ import { access, open, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
+import { isCompanion, isProjector, modelOfProjector, stemOf } from '../../models/file-name.ts';
 import {
   type FilesOfModel,
   filesOfModel,
@@ -19,33 +20,23 @@ export function isModelFile(path: string): boolean {
   return /\.gguf$/i.test(path);
 }
 
-/** Vision parts and adapters are GGUF files without a text model. */
-export function isCompanion(name: string): boolean {
-  return /(^|[-._])(mmproj|imatrix|lora|adapter)([-._]|$)/i.test(name);
-}
-
 /**
  * The file beside a model with which llama-server reads images: the one of its name, or of a folder
  * with one model. Null: there is none.
  */
 export async function projectorOf(path: string): Promise<string | null> {
   const names = (await readdir(dirname(path)).catch(() => [])).filter(isModelFile).sort();
-  const projectors = names.filter((name) => PROJECTOR.test(name));
+  const projectors = names.filter(isProjector);
   const models = new Set(names.filter((name) => !isCompanion(name)).map(withoutPart));
-  const found = projectors.find(
-    (name) => models.size === 1 || stemOf(name) === stemOf(withoutPart(basename(path))),
-  );
+  const found = projectors.find((name) => models.size === 1 || stemOf(name) === stemOf(path));
   return found === undefined ? null : join(dirname(path), found);
 }
 
-/** What the name of a model says without its types of numbers. */
-function stemOf(name: string): string {
-  return name
-    .toLowerCase()
-    .replace(/mmproj|\.gguf$|(^|[-_.])(bf16|f16|f32|i?q\d\w*)/g, '')
-    .replace(/[-_.]/g, '');
+/** The models, and the files for images that belong to none. A download puts one beside a model. */
+export function withoutProjectors<F extends { name: string }>(files: readonly F[]): F[] {
+  const names = new Set(files.map(({ name }) => name));
+  return files.filter(({ name }) => !names.has(modelOfProjector(name) ?? ''));
 }
-const PROJECTOR = /(^|[-._])mmproj([-._]|$)/i;
 
 /**
  * Lists the model files of the folder, sorted, with bounds on number and depth. The first part
@@ -163,17 +154,28 @@ function placeOf(path: string): Promise<string | null> {
   );
 }
 
-/** What downloads left in the folder. */
-export async function partialsIn(folder: string, filesMax: number): Promise<PartialModel[]> {
-  const paths = await modelFilesIn(folder, filesMax, (name) => name.endsWith('.gguf.partial'));
+/** What downloads left in the folder: one for each model, with the files that belong to it. */
+export async function partialsIn(
+  folder: string,
+  filesMax: number,
+): Promise<(PartialModel & { paths: string[] })[]> {
+  const paths = await modelFilesIn(folder, filesMax, (name) => name.endsWith(PARTIAL));
+  const named = paths.flatMap((path) => {
+    const name = nameIn(folder, withoutPart(path.slice(0, -DRAFT.length)));
+    return name === null ? [] : [{ path, name: modelOfProjector(name) ?? name }];
+  });
   const found = await Promise.all(
-    paths.map(async (path) => {
-      const version = await fileVersion(path).catch(() => null);
-      const name = nameIn(folder, path.replace(/\.partial$/, ''));
-      return version === null || name === null
-        ? []
-        : [{ name, size_bytes: version.size_bytes, path }];
+    [...Map.groupBy(named, ({ name }) => name)].map(async ([name, files]) => {
+      const paths = files.map(({ path }) => path);
+      const versions = await Promise.all(paths.map((path) => fileVersion(path).catch(() => null)));
+      const there = versions.filter((version) => version !== null);
+      const size_bytes = there.reduce((sum, version) => sum + version.size_bytes, 0);
+      const [path] = paths as [string, ...string[]];
+      return there.length === 0 ? [] : [{ name, size_bytes, path, paths }];
     }),
   );
   return found.flat();
 }
+
+const DRAFT = '.partial';
+const PARTIAL = `.gguf${DRAFT}`;

@@ -5,7 +5,8 @@ import type { Attention } from '../../contract/attention.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import { firstPartOf, partsOf } from '../../models/gguf/parts.ts';
+import { projectorName } from '../../models/file-name.ts';
+import { firstPartOf, partsOf, withoutPart } from '../../models/gguf/parts.ts';
 import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts';
 import { findPulled, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
@@ -25,6 +26,7 @@ import {
   projectorOf,
   refuseForeign,
   twinOf,
+  withoutProjectors,
 } from './model-files.ts';
 import { identityOf } from './model-identity.ts';
 import { type ModelExtras, modelExtras, modelRecord, partialRecord } from './model-record.ts';
@@ -196,7 +198,8 @@ export class LocalModels {
   /** The models folder, and what downloads left in it. */
   async place(): Promise<{ folder: string; partial: PartialModel[] }> {
     const { folder, limits } = this.options;
-    return { folder, partial: await partialsIn(folder, limits.local_models) };
+    const partial = await partialsIn(folder, limits.local_models);
+    return { folder, partial: partial.map(({ paths: _, ...one }) => one) };
   }
 
   /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
@@ -253,27 +256,36 @@ export class LocalModels {
     const { record } = await this.facts(file, await this.findDefault(), (...asked) =>
       this.inspector.inspect(...asked),
     );
-    for (const part of partsOf(file.path)) await unlink(part).catch(unlessMissing);
+    const projector = projectorName(withoutPart(file.path));
+    for (const part of [...partsOf(file.path), projector]) await unlink(part).catch(unlessMissing);
     await origins?.remove(basename(file.path));
     return record;
   }
 
-  private async findPartial(name: string): Promise<PartialModel | null> {
+  private async findPartial(name: string) {
     const wanted = name.replace(/(\.gguf)?(\.partial)?$/i, '');
     const known = isShortName(wanted) ? findKnown(wanted) : null;
     const names = [wanted, ...(known === null ? [] : [nameOfKnown(known)])];
-    const { partial } = await this.place();
+    const { folder, limits } = this.options;
+    const partial = await partialsIn(folder, limits.local_models);
     return partial.find((one) => names.includes(one.name)) ?? null;
   }
 
-  private async removePartial({ name, size_bytes, path }: PartialModel): Promise<ModelRecord> {
-    if (this.options.isWriting?.(basename(path, '.partial')) === true)
+  private async removePartial({
+    name,
+    size_bytes,
+    path,
+    paths,
+  }: PartialModel & { paths: readonly string[] }): Promise<ModelRecord> {
+    if (paths.some((each) => this.options.isWriting?.(basename(each, '.partial')) === true))
       throw new SvcError('busy', `A download writes ${name} now.`, {
         retryable: false,
         hint: 'Cancel it with Ctrl-C where it runs, then try again.',
       });
-    await unlink(path);
-    await unlink(`${path}.json`).catch(() => undefined);
+    for (const each of paths) {
+      await unlink(each).catch(unlessMissing);
+      await unlink(`${each}.json`).catch(() => undefined);
+    }
     return partialRecord({ id: `local/${name}`, name, path }, size_bytes);
   }
 
@@ -303,9 +315,8 @@ export class LocalModels {
     const { folder, built_in, limits } = this.options;
     const inFolder = await modelFilesIn(folder, limits.local_models);
     const has = await fileVersion(built_in).catch(() => null);
-    const files = (await Promise.all(inFolder.map((path) => this.fileAt(path)))).filter(
-      ({ name }) => name !== nameOf(built_in),
-    );
+    const named = await Promise.all(inFolder.map((path) => this.fileAt(path)));
+    const files = withoutProjectors(named).filter(({ name }) => name !== nameOf(built_in));
     return has === null ? files : [await this.fileAt(built_in), ...files];
   }
 

@@ -7,6 +7,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'uvu';
@@ -130,6 +131,51 @@ test('an import takes every part, whichever one is named, and leaves nothing whe
   );
   const left = readdirSync(local.folder).filter((name) => /gguf/.test(name));
   assert.is(left.length, 7);
+});
+
+test('what a download of parts left is one entry, and is removed as one', async () => {
+  for (const [name, text] of [
+    ['big-00001-of-00002.gguf.partial', '12345'],
+    ['big-00002-of-00002.gguf.partial', '123'],
+    ['big-00002-of-00002.gguf.partial.json', '{}'],
+    ['big-mmproj.gguf.partial', '1'],
+    ['other.gguf.partial', '1234'],
+  ] as const)
+    writeFileSync(put(name), text);
+  const { partial } = await local.models.place();
+  assert.equal(
+    partial.map(({ name, size_bytes }) => [name, size_bytes]),
+    [
+      ['big', 9],
+      ['other', 4],
+    ],
+  );
+  const removed = await local.models.remove('big');
+  assert.equal([removed.state, removed.size_bytes], ['partial', 9]);
+  assert.equal(
+    readdirSync(local.folder).filter((name) => /partial/.test(name)),
+    ['other.gguf.partial'],
+  );
+});
+
+test('the file for images of a model is shown with it and removed with it; one of none is listed', async () => {
+  makeSplitGguf(put('big.gguf'), 2);
+  makeGguf(put('big-mmproj.gguf'), { architecture: 'clip' });
+  makeGguf(put('lone-mmproj.gguf'), { architecture: 'clip' });
+  assert.equal(
+    (await listed()).map(({ name, problem }) => [name, problem]),
+    [
+      ['big', null],
+      ['lone-mmproj', 'it is a projector for images, not a model'],
+    ],
+  );
+  assert.is((await local.models.show('big')).projector, put('big-mmproj.gguf'));
+  await local.models.remove('big');
+  assert.equal(
+    (await listed()).map(({ name }) => name),
+    ['lone-mmproj'],
+  );
+  assert.not.ok(existsSync(put('big-mmproj.gguf')));
 });
 
 test('a set beside a file of its name keeps its long name', async () => {
