@@ -193,7 +193,7 @@ function identityOf({ url, size_bytes, sha256 }: Source) {
   return { url: shownAddress(url), etag: null, size_bytes, sha256 };
 }
 
-/** Resolves once all bytes of the file are on disk. `isFirst`: nothing is known of the whole yet. */
+/** Fetches the missing bytes of a file. `isFirst`: nothing of the whole was recorded yet. */
 async function fetchPiece(
   piece: Piece,
   whole: Whole,

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path/posix';
 import type { SvcError } from '../../errors.ts';
 import { pullError } from '../failure.ts';
-import { isCompanion, isProjector, stemOf } from '../file-name.ts';
+import { isCompanion, isProjector, stemOf } from '../gguf/companions.ts';
 import { firstPartOf, partsOf, withoutPart } from '../gguf/parts.ts';
 import type { HubReference } from './reference.ts';
 import { FIND } from './refusal.ts';

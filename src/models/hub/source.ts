@@ -1,6 +1,7 @@
 import type { Limits } from '../../limits.ts';
 import { pullError } from '../failure.ts';
-import { modelNameOf, projectorName } from '../file-name.ts';
+import { modelNameOf } from '../file-name.ts';
+import { projectorName } from '../gguf/companions.ts';
 import { partPath, partsOf } from '../gguf/parts.ts';
 import type { Task } from '../task.ts';
 import { onHub } from './address.ts';

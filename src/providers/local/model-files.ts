@@ -1,9 +1,14 @@
 import { constants } from 'node:fs';
 import { access, open, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
-import { isCompanion, isProjector, modelOfProjector, stemOf } from '../../models/file-name.ts';
+import {
+  isCompanion,
+  isProjector,
+  modelOfProjector,
+  stemOf,
+} from '../../models/gguf/companions.ts';
 import {
   type FilesOfModel,
   filesOfModel,

@@ -5,7 +5,7 @@ import type { Attention } from '../../contract/attention.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import { projectorName } from '../../models/file-name.ts';
+import { projectorName } from '../../models/gguf/companions.ts';
 import { firstPartOf, partsOf, withoutPart } from '../../models/gguf/parts.ts';
 import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts';
 import { findPulled, type Origins } from '../../models/origins.ts';
