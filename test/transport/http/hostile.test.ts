@@ -434,7 +434,30 @@ test('a request that came while the process stood still is answered, not reset',
   });
   await waitFor('the second answer', () => line.received().split('200 OK').length === 3);
   http.server.emit('timeout', socket);
+  assert.is(socket.destroyed, false, 'bytes have moved since the last time');
+  http.server.emit('timeout', socket);
   await line.ended;
+});
+
+test('an answer that was not read while the process stood still is sent on, not cut', async ({
+  http,
+}) => {
+  const bytes = 40 * 1024 * 1024;
+  http.runtime.history.exportRun = async function* () {
+    for (let given = 0; given < bytes; given += 65_536) yield 'x'.repeat(65_536);
+  };
+  const connected = once(http.server, 'connection');
+  const line = wire(http.port);
+  line.socket.pause();
+  line.socket.write(
+    `GET /v1/runs/run_1/export HTTP/1.1\r\nHost: ${http.host}\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n\r\n`,
+  );
+  const [socket] = (await connected) as [Socket];
+  await waitFor('bytes that are not sent', () => socket.writableLength > 0);
+  http.server.emit('timeout', socket);
+  assert.is(socket.destroyed, false);
+  line.socket.resume();
+  assert.ok((await line.ended).length > bytes);
 });
 
 /** Bytes of buffers that are still referenced. */

@@ -71,15 +71,16 @@ export function createListener(
     refused('open_requests');
     socket.destroy();
   });
-  server.setTimeout(2 * limits.heartbeat_ms, (socket) => {
-    const received = socket.bytesRead;
-    // After a stall of the process the time may be over although a request has come: it is read
-    // before this is called.
-    setImmediate(() => {
-      const isIdle = connections.latest(socket)?.writableFinished === true;
-      const isSilent = socket.bytesRead === received;
-      if (socket.writableLength > 0 || (isIdle && isSilent)) socket.destroy();
-    });
+  // Two times in a row: after a stall of the process the first one is over although bytes wait on both
+  // sides, and they move before the second one begins.
+  const moved = new WeakMap<Socket, number>();
+  server.setTimeout(limits.heartbeat_ms, (socket) => {
+    const { bytesRead, bytesWritten, writableLength } = socket;
+    const bytes = bytesRead + bytesWritten - writableLength;
+    const isIdle = connections.latest(socket)?.writableFinished === true;
+    if (moved.get(socket) === bytes && (writableLength > 0 || isIdle)) return void socket.destroy();
+    moved.set(socket, bytes);
+    socket.setTimeout(limits.heartbeat_ms);
   });
   server.on('checkContinue', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
