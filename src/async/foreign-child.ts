@@ -17,8 +17,13 @@ export interface Asked<Q> {
   ms: number;
 }
 
-/** Answers each question of the daemon. Call it once, in the first file of the process. */
-export function answerQuestions<Q, A>(answer: (question: Q) => A | Promise<A>): void {
+/**
+ * Answers each question of the daemon. Call it once, in the first file of the process. `within`
+ * says how much processor time the rest of the answer has.
+ */
+export function answerQuestions<Q, A>(
+  answer: (question: Q, within: (ms: number) => void) => A | Promise<A>,
+): void {
   const watcher = watch();
   // Only the daemon that started it has the channel.
   process.on('disconnect', () => process.exit(0));
@@ -29,15 +34,15 @@ export function answerQuestions<Q, A>(answer: (question: Q) => A | Promise<A>): 
     // The work may block the process, so this is on its way before.
     await new Promise<void>((sent) => process.send?.(BEGUN, undefined, {}, () => sent()));
     watcher.postMessage(ms);
-    const said = await saidOf(question, answer);
+    const said = await saidOf(() => answer(question, (less) => watcher.postMessage(less)));
     watcher.postMessage(null);
     process.send?.(said, undefined, {}, () => {});
   });
 }
 
-async function saidOf<Q, A>(question: Q, answer: (question: Q) => A | Promise<A>): Promise<Said> {
+async function saidOf(answer: () => unknown): Promise<Said> {
   try {
-    return { answer: await answer(question) };
+    return { answer: await answer() };
   } catch (thrown) {
     const { message, code } = thrown as NodeJS.ErrnoException;
     return { thrown: { message: String(message), code } };

@@ -5,8 +5,8 @@ import { answerQuestions } from '../../async/foreign-child.ts';
 import { partsOf } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
 import { libraryFile } from './engine/library-file.ts';
+import { openAddon } from './engine/native/addon.ts';
 import { chooseTemplate } from './engine/template/choose.ts';
-import { withinTime } from './engine/template/within-time.ts';
 import {
   inspectModel,
   invalidModel,
@@ -18,16 +18,14 @@ import type { Question } from './inspector.ts';
 import { HASHED_BYTES_MAX } from './model-identity.ts';
 
 /** Process that reads headers of model files in order. A header may be large or hostile. */
-answerQuestions((question: Question) =>
-  inspect(question).catch((error: Error) => invalidModel(error.message)),
+answerQuestions((question: Question, within) =>
+  inspect(question, within).catch((error: Error) => invalidModel(error.message)),
 );
 
-async function inspect({
-  path,
-  size_bytes,
-  templates,
-  metadata_bytes,
-}: Question): Promise<ModelDescription> {
+async function inspect(
+  { path, size_bytes, templates, renders, metadata_bytes }: Question,
+  within: (ms: number) => void,
+): Promise<ModelDescription> {
   const files = partsOf(path);
   const parts: Parsed[] = [];
   for (const file of files)
@@ -39,11 +37,15 @@ async function inspect({
     );
   const [first] = parts as [Parsed];
   const { metadata } = first;
-  const { used, ...about } = templateOf({ ...metadata }, templates);
+  const digest = size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null;
+  const names = await architectures();
+  // A template may do what no check has found.
+  if (renders) within(TEMPLATE_MS);
+  const { used, ...about } = templateOf({ ...metadata }, templates, renders);
   return {
-    ...inspectModel(parts, GGMLFileQuantizationType, await architectures(), used),
+    ...inspectModel(parts, GGMLFileQuantizationType, names, used),
     ...about,
-    digest: size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null,
+    digest,
     metadata: metadata_bytes === null ? null : plainMetadata(metadata, metadata_bytes),
   };
 }
@@ -74,26 +76,35 @@ async function readFile(path: string): Promise<Parsed> {
 function templateOf(
   known: Readonly<Record<string, unknown>>,
   named: readonly string[],
+  renders: boolean,
 ): { used: string | null; template?: string; template_problem?: string } {
   const template = known['tokenizer.chat_template'];
   const source = typeof template === 'string' ? template : null;
-  if (source === null && named.length === 0) return { used: null };
+  const isPlain = source === null && named.length === 0;
+  if (!renders || isPlain || !canRender()) return { used: source };
   const tokens = known['tokenizer.ggml.tokens'];
   const vocabulary = Array.isArray(tokens) ? (tokens as string[]) : [];
-  const file = { source, bos_token: '', eos_token: '', vocabulary };
+  const {
+    name,
+    text,
+    problem,
+    template: chosen,
+  } = chooseTemplate({ source, bos_token: '', eos_token: '', vocabulary }, named);
+  const used = chosen === null ? null : text;
+  if (problem === null)
+    return { used, ...(name === 'file' ? {} : { template: `${name} (model_templates)` }) };
+  const instead =
+    { none: 'prompts are continued as they are', file: 'that of its file is used' }[name] ??
+    `${name} is used instead`;
+  return { used, template_problem: `cannot be rendered (${problem}), so ${instead}` };
+}
+
+/** Without the addon there is no engine either, and a managed server has its own renderer. */
+function canRender(): boolean {
   try {
-    const choose = () => chooseTemplate(file, named);
-    const choice = withinTime(TEMPLATE_MS, 'The template', choose);
-    const { name, text, problem } = choice;
-    const used = choice.template === null ? null : text;
-    if (problem === null)
-      return { used, ...(name === 'file' ? {} : { template: `${name} (model_templates)` }) };
-    const instead =
-      { none: 'prompts are continued as they are', file: 'that of its file is used' }[name] ??
-      `${name} is used instead`;
-    return { used, template_problem: `cannot be rendered (${problem}), so ${instead}` };
+    return openAddon() !== null;
   } catch {
-    return { used: source, template_problem: 'took too long to render' };
+    return false;
   }
 }
 

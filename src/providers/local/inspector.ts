@@ -12,6 +12,8 @@ export interface Question {
   size_bytes: number;
   /** Templates that the configuration names. */
   templates: readonly string[];
+  /** Whether the template is rendered. */
+  renders: boolean;
   /** Bound of the returned metadata. Null: none. */
   metadata_bytes: number | null;
 }
@@ -68,10 +70,14 @@ export class Inspector {
     if (missing !== null) return invalidModel(missingPart(missing));
     try {
       const question = { path, size_bytes, templates, metadata_bytes };
-      const { answer, excess } = await this.work.ask(question, {
-        ms: this.limits.model_inspect_ms,
-      });
-      return answer ?? invalidModel(EXCESS[excess]);
+      const ask = (renders: boolean) =>
+        this.work.ask({ ...question, renders }, { ms: this.limits.model_inspect_ms });
+      const { answer, excess } = await ask(true);
+      if (excess === undefined) return answer;
+      // What the template did must not count against the rest of the file.
+      const rest = await ask(false);
+      if (rest.excess !== undefined) return invalidModel(EXCESS[rest.excess]);
+      return { ...rest.answer, template_problem: TEMPLATE_EXCESS[excess] };
     } catch (error) {
       return invalidModel(hasCode(error, 'descriptors_exhausted') ? NOT_OPENED : NOT_STARTED);
     }
@@ -99,6 +105,11 @@ const EXCESS: Record<Excess, string> = {
   time: 'reading it took too long',
   memory: 'reading it needed too much memory',
   crash: 'reading it was interrupted',
+};
+const TEMPLATE_EXCESS: Record<Excess, string> = {
+  time: 'took too long to render',
+  memory: 'needed too much memory to render',
+  crash: 'ended the process that rendered it',
 };
 const NOT_STARTED = 'the daemon has no time to read it now';
 const NOT_OPENED = 'the daemon can open no more files';

@@ -72,9 +72,10 @@ test('the built-in model comes first, then the files of the folder by name, each
 
 test('a file says what its model can do, its architecture, and when it was changed', async () => {
   const template = (text: string) => ({ template: text });
-  makeGguf(put('chat.gguf'), template('{{ messages }}'));
-  makeGguf(put('tools.gguf'), template('{{ messages }}{% if tools %}{{ tools }}{% endif %}'));
-  makeGguf(put('thinks.gguf'), template('{{ messages }}{{ tools }}<think></think>'));
+  const last = '{{ messages[-1].content }}';
+  makeGguf(put('chat.gguf'), template(last));
+  makeGguf(put('tools.gguf'), template(`${last}{% if tools %}{{ tools | tojson }}{% endif %}`));
+  makeGguf(put('thinks.gguf'), template(`${last}{% if tools %}{% endif %}<think></think>`));
   makeGguf(put('unusable.gguf'), template('{{ tools }}<think></think>'));
   makeGguf(put('embeds.gguf'), { metadata: [['llama.pooling_type', 'uint32', 1]] });
   const capabilities = async (name: string) => (await byName(name))?.capabilities;

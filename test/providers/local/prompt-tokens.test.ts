@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Template } from '@huggingface/jinja';
 import { ulid } from 'ulid';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../../../src/home/paths.ts';
 import type { LoadedModel } from '../../../src/providers/local/engine/load.ts';
 import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import { openAddon } from '../../../src/providers/local/engine/native/addon.ts';
 import type { Model, Token } from '../../../src/providers/local/engine/native/model.ts';
 import { promptOfOrder, Structure } from '../../../src/providers/local/engine/prompt.ts';
 import { GENERIC_CALLS } from '../../../src/providers/local/engine/template/generic-tools.ts';
@@ -69,12 +69,11 @@ function tokensOf(model: Model, source: string, said: ReturnType<typeof turns>):
   return promptOfOrder(loaded, order).tokens;
 }
 
-/** What the library of Hugging Face renders, in the tokens of the model. */
+/** What llama.cpp renders of these very messages, in the tokens of the model. */
 function reference(model: Model, source: string, messages: object[]): number[] {
   const { bos, eos, addsBos } = model.tokens;
-  const text = new Template(
-    source.replace('in message.tool_calls -%', 'in message.tool_calls or [] -%'),
-  ).render({
+  const { AddonJinjaRenderer: Renderer } = openAddon();
+  const text = new Renderer(source).render({
     messages,
     add_generation_prompt: true,
     bos_token: spelled(model, bos),

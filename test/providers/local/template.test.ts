@@ -1,12 +1,12 @@
 import { utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Template } from '@huggingface/jinja';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import { TEMPLATE_FORMS } from '../../../src/config/value.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
+import { openAddon } from '../../../src/providers/local/engine/native/addon.ts';
 import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';
 import { GENERIC_CALLS } from '../../../src/providers/local/engine/template/generic-tools.ts';
 import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
@@ -29,11 +29,12 @@ const said = (role: Role, ...content: (string | MessagePart)[]): Message => ({
 });
 const rendered = (source: string, messages: Message[], more: object = {}) =>
   read(source).render({ messages, tools: [], now: NOW, plain: (text) => text, ...more });
-/** Jinja itself takes what is not defined for an empty list. */
-const plainly = (source: string, messages: object[], more: object = {}) =>
-  new Template(source.replace('in message.tool_calls -%', 'in message.tool_calls or [] -%')).render(
-    { messages, add_generation_prompt: true, ...SPECIAL, ...more },
-  );
+/** What llama.cpp renders of these very messages. */
+const plainly = (source: string, messages: object[], more: object = {}) => {
+  const { AddonJinjaRenderer: Renderer } = openAddon();
+  const values = { add_generation_prompt: true, enable_thinking: true, ...SPECIAL, ...more };
+  return new Renderer(source).render({ ...values, messages });
+};
 
 test('a prompt is what the template writes, for one turn and for several', () => {
   const turns = [
@@ -190,37 +191,6 @@ test('the marks of calls, reasoning and the end are those that the template writ
       '<|end|>',
     ],
   );
-});
-
-test('what Python has beside Jinja is rendered', () => {
-  const all = [
-    ["{{ ', '.join(['a', 'b']) }}", 'a, b'],
-    ["{{ '%s-%03d' % ('x', 7) }}", 'x-007'],
-    ["{{ 'ab' * 2 }}", 'abab'],
-    ["{{ '{} {}'.format('u', 'v') }}", 'u v'],
-    ["{{ 'abc'.find('c') }}{{ 'aXbX'.count('X') }}", '22'],
-    ['{% set l = [1] %}{% set _ = l.append(2) %}{{ l | sum }}{{ l | max }}', '32'],
-    ['{% set d = dict(a=1) %}{% set _ = d.update({"b": 2}) %}{{ d.a }}{{ d.b }}', '12'],
-    ["{{ '%s!' | format('x') }}{{ '<' | e }}", 'x!&lt;'],
-  ] as const;
-  for (const [source, text] of all)
-    assert.is(rendered(`${source}{{ messages[0].content }}`, [said('user', '.')]), `${text}.`);
-});
-
-test('a template that cannot be rendered says why', () => {
-  const reason = (source: string) => {
-    try {
-      read(source);
-    } catch (thrown) {
-      return (thrown as Error).message;
-    }
-    return '';
-  };
-  assert.match(reason("{{ messages | groupby('role') }}"), 'groupby');
-  assert.match(reason('{% for m in messages %}{{ m.content }}'), /./);
-  assert.match(reason('{{ bos_token }}'), 'leaves out');
-  assert.match(reason("{{ 'x' * 1000000000 }}"), 'too often');
-  assert.match(reason('{% for i in range(100000000) %}a{% endfor %}'), 'too many numbers');
 });
 
 test('a template that cannot be rendered is replaced by the plain form of its control tokens', () => {

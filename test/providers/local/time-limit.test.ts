@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { hasCode } from '../../../src/errors.ts';
-import { withinTime } from '../../../src/providers/local/engine/template/within-time.ts';
+import { withinTime } from '../../../src/providers/local/engine/within-time.ts';
 
 const LIMIT_MS = 50;
 const test = suite('work with a time limit');

@@ -125,7 +125,7 @@ export class Constraint {
   }
 
   private json(schema: unknown, strictness: Strictness): string {
-    return this.loaded.rendered(() => schemaGrammar(schema, strictness));
+    return this.loaded.limited(() => schemaGrammar(schema, strictness));
   }
 
   private make(rules: readonly string[]): Grammar {

@@ -27,7 +27,7 @@ import { numberOf, openModel, startLlama, tooLarge } from './open-model.ts';
 import { controlTextsOf, Structure, stopTokens } from './prompt.ts';
 import { chooseTemplate } from './template/choose.ts';
 import type { ChatTemplate } from './template/template.ts';
-import { withinTime } from './template/within-time.ts';
+import { withinTime } from './within-time.ts';
 
 /** A model in memory, with one context that several runs share. */
 export interface LoadedModel {
@@ -44,8 +44,10 @@ export interface LoadedModel {
   cannotGoBack: boolean;
   /** The context lives as long as its decoder. */
   context: Context;
-  /** Renders the chat template with a time limit. Throws engine_timed_out. */
-  rendered: <T>(work: () => T) => T;
+  /** Renders the chat template for an order. Without `id` it is for the load. */
+  rendered: <T>(work: () => T, id?: number) => T;
+  /** Does what a schema may make long. Throws engine_timed_out. */
+  limited: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those of the model file. */
   stops: ReadonlySet<Token>;
   /** Tokens of one run, prompt and answer together. */
@@ -89,6 +91,7 @@ export async function loadModel(
   order: LoadOrder,
   onProgress: (loaded: number) => boolean,
   stops?: StopFlags,
+  rendered: LoadedModel['rendered'] = (work) => work(),
 ): Promise<LoadedModel> {
   const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
@@ -96,10 +99,10 @@ export async function loadModel(
   const model = openModel(llama, order, onProgress);
   refuseEmbedders(model);
   checkCache(model, order.attention);
-  const rendered = <T>(work: () => T) =>
+  const limited = <T>(work: () => T) =>
     order.template_ms === null
       ? work()
-      : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
+      : withinTime(order.template_ms, 'Making a grammar of the schema', work);
   const chat_template = model.header.value('tokenizer.chat_template');
   const spelled = (token: Token | null) => (token === null ? '' : model.textOf(token));
   const { source, template, name, problem } = rendered(() =>
@@ -150,6 +153,7 @@ export async function loadModel(
     batching,
     repeatable: order.batching === false,
     rendered,
+    limited,
     stops: stopTokens({ model, template }),
     engineKey: engineKeyOf(context, batch, order.attention),
     fallback: model.tokenize(fallback),

@@ -1,8 +1,10 @@
 import { extname } from 'node:path';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
+import { OUT_OF_TIME } from '../../../async/foreign-child.ts';
 import type { FromEngine } from '../from-engine.ts';
 import type { FromWorker, ToEngine } from './messages.ts';
 import { StopFlags } from './native/stop-flags.ts';
+import { RenderWatch } from './render-watch.ts';
 
 /**
  * The engine process. A worker thread computes, and is blocked while it does. This thread passes
@@ -15,8 +17,16 @@ const worker = new Worker(entry, { workerData: stops.memory, env: SHARE_ENV, res
 let stopping = false;
 let lastSent = Promise.resolve();
 
+const watch = new RenderWatch((id, error) => {
+  send(id === null ? { type: 'load_failed', error } : { type: 'failed', id, error });
+  // An exit would wait for the thread that renders.
+  void lastSent.then(() => process.kill(process.pid, OUT_OF_TIME));
+});
+
 worker.on('message', (message: FromWorker) => {
   if (message.type === 'closed') void lastSent.then(() => process.exit(0));
+  else if (message.type === 'rendering') watch.begin(message);
+  else if (message.type === 'rendered') watch.end();
   // Answers that a stop cuts off are not failures: the daemon knows why they end.
   else if (!stopping || message.type === 'prompt_file') send(message);
 });

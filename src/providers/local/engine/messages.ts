@@ -14,7 +14,15 @@ export type ToEngine =
   | { type: 'stop' };
 
 /** Messages of the thread that computes to that of the channel. `closed`: after a stop. */
-export type FromWorker = FromEngine | { type: 'closed' };
+export type FromWorker = FromEngine | Rendering | { type: 'rendered' } | { type: 'closed' };
+
+/** A template is rendered from now on, for so much processor time. */
+export interface Rendering {
+  type: 'rendering';
+  /** The order that needs it. Null: the load. */
+  id: number | null;
+  ms: number;
+}
 
 /** What a model is loaded for. Each purpose has its own context. */
 export type Purpose = 'answers' | 'embeddings' | 'reranking';

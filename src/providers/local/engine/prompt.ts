@@ -47,7 +47,7 @@ export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
 
 /**
  * The text of the request as it is, or the conversation in the chat template of the model, up to
- * the answer. Throws capability_missing, engine_timed_out.
+ * the answer. Throws capability_missing.
  */
 export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
   checkCapabilities(loaded, order);
@@ -73,7 +73,7 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
     const opens = thoughtMarks(loaded, order)?.open ?? '';
     const isReasoning = opens !== '' && text.trimEnd().endsWith(opens);
     return { tokens: withBegin(model, structure.tokenize(model, text)), isReasoning };
-  });
+  }, order.id);
 }
 
 function shownMessages({ built_in }: LoadedModel, order: RunOrder): readonly Message[] {

@@ -50,7 +50,7 @@ async function load(order: LoadOrder): Promise<void> {
       send({ type: 'loaded', ...loaded.info });
       return;
     }
-    const loaded = await loadModel(order, progressReports(), stops);
+    const loaded = await loadModel(order, progressReports(), stops, watched(order));
     runs = new Runs(loaded, send, await openCache(loaded, order));
     send({ type: 'loaded', ...loaded.info });
   } catch (thrown) {
@@ -58,6 +58,19 @@ async function load(order: LoadOrder): Promise<void> {
     console.error('the model was not loaded:', error.cause ?? error);
     send({ type: 'load_failed', error: error.summary() });
   }
+}
+
+/** Rendering blocks this thread, so the other one ends the process if it takes too long. */
+function watched({ template_ms: ms }: LoadOrder): LoadedModel['rendered'] {
+  return (work, id) => {
+    if (ms === null) return work();
+    send({ type: 'rendering', id: id ?? null, ms });
+    try {
+      return work();
+    } finally {
+      send({ type: 'rendered' });
+    }
+  };
 }
 
 async function openCache(

@@ -1,10 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import koffi, { type TypeObject } from 'koffi';
 import { SvcError } from '../../../../errors.ts';
 import { buildsFor, packageFolder } from '../../../../home/engine-builds.ts';
-import { platform } from '../../../../home/platform.ts';
 import {
   FUNCTIONS,
   type Functions,
@@ -15,6 +13,8 @@ import {
   SIZES,
   STRUCTURES,
 } from './abi.ts';
+import { openAddon } from './addon.ts';
+import { librariesFolder } from './folder.ts';
 
 /** llama.cpp in this process. There is one: its libraries have states of their own. */
 export interface Llama {
@@ -38,21 +38,6 @@ export interface LlamaOptions {
   processor?: string | null;
   /** What llama.cpp says while it loads, line by line. */
   log(level: 'warn' | 'error', line: string): void;
-}
-
-/** The package with the libraries for this machine. */
-const PACKAGES: Readonly<Record<string, string>> = { 'mac-arm64': 'mac-arm64-metal' };
-
-/** The folder of a package of libraries. Throws engine_missing. */
-function librariesFolder(): string {
-  const system = `${platform.engineSystem}-${process.arch}`;
-  const name = PACKAGES[system] ?? system;
-  try {
-    const entry = createRequire(import.meta.url).resolve(`@node-llama-cpp/${name}`);
-    return join(dirname(entry), '../bins', name);
-  } catch (cause) {
-    throw new SvcError('engine_missing', undefined, { cause });
-  }
 }
 
 /** The files of the libraries, each after those that it needs. Throws engine_missing. */
@@ -82,6 +67,8 @@ function load({ gpu, builds, processor = null, log }: LlamaOptions): Llama {
   try {
     const c = bind(folder, files);
     checkLayouts(c);
+    // The addon takes the log of llama.cpp, so it is loaded first.
+    openAddon(folder);
     logTo(c, log);
     c.llama_backend_init();
     const chosen = processor === null ? null : join(folder, processor);

@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Message, Tool } from '../../../../../machines/messages.ts';
 import { textOf } from '../../../../../machines/messages.ts';
-import { SvcError } from '../../../../errors.ts';
 import { argumentsObject } from '../../../../json.ts';
 import { type CallMarks, callText, GENERIC_CALLS, resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';
+import { refused } from './refusal.ts';
 
 /** What is around the reasoning of an answer. */
 export interface ThoughtMarks {
@@ -70,9 +70,9 @@ export class ChatTemplate {
   private forms: Forms = { parts: false, texts: false, short: false };
 
   /** Throws Error with the reason why the template cannot be rendered. */
-  constructor(source: string, tokens: { bos_token: string; eos_token: string }) {
+  constructor(source: string, { bos_token, eos_token }: { bos_token: string; eos_token: string }) {
     this.template = new JinjaTemplate(source);
-    this.tokens = tokens;
+    this.tokens = { bos_token, eos_token };
     const conversation = [user(QUESTION)];
     const answers = { add_generation_prompt: true };
     const plain = caught(() => this.written(conversation, answers));
@@ -102,27 +102,21 @@ export class ChatTemplate {
       turns[turns.length - 1] = { ...last, content: `${last.content}${HERE}` };
     }
     const variables = {
-      add_generation_prompt: !goesOn,
+      ...(goesOn ? {} : { add_generation_prompt: true }),
       ...(isNative ? { tools: eachText(tools.map(described), plain) } : {}),
-      ...(effort === undefined
-        ? {}
-        : {
-            reasoning_effort: effort,
-            enable_thinking: effort !== 'none',
-            thinking: effort !== 'none',
-          }),
+      ...effortValues(effort),
     };
     const text = caught(() => this.written(turns, variables, now));
-    if (typeof text !== 'string') throw refused(text.message);
+    if (typeof text !== 'string') throw refused(text);
     if (!goesOn) return text;
     const end = text.lastIndexOf(HERE);
-    if (end < 0) throw refused('it has no place for the beginning of an answer');
+    if (end < 0) throw refused(new Error('it has no place for the beginning of an answer'));
     return text.slice(0, end);
   }
 
   /** Tries to render it as it is, then in the forms that more templates take. */
   private written(turns: readonly Turn[], variables: Variables, now = new Date()): string {
-    const values = { ...this.tokens, ...variables };
+    const values = { ...this.tokens, enable_thinking: true, ...variables };
     const write = (these: readonly Turn[]) =>
       this.template.render({ ...values, messages: these.map((turn) => this.formed(turn)) }, now);
     let first: unknown;
@@ -381,14 +375,12 @@ function alternating(turns: readonly Turn[], withoutSystem: boolean): Turn[] {
   return made;
 }
 
-function refused(reason: string): SvcError {
-  return new SvcError(
-    'capability_missing',
-    `The chat template of the model refuses the conversation: ${reason.slice(0, REASON_MAX)}`,
-    { param: 'messages' },
-  );
+/** What a template knows of an effort. Without one it has what llama-server gives it. */
+function effortValues(effort: string | undefined): Variables {
+  if (effort === undefined) return {};
+  if (effort === 'none') return { enable_thinking: false, thinking: false };
+  return { reasoning_effort: effort, reasoning_strength: effort, thinking: true };
 }
-const REASON_MAX = 200;
 
 function caught(work: () => string): string | Error {
   try {
