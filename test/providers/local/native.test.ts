@@ -119,7 +119,7 @@ test('each token of a text has its score, in parts of any length', async () => {
   const { signal } = new AbortController();
   const context = model.createContext({ contextSize: 256, sequences: 1, batch: 64, threads: 1 });
   const scores = await scoreTokens(
-    { decoder: new Decoder(context, 1) },
+    { decoder: new Decoder(context, 1, 64) },
     { place: 0, tokens: [] },
     text,
     { top: 2, signal },
@@ -156,6 +156,50 @@ test('texts and tokens are those of the other library', () => {
 });
 const TRIMMED = 'trimLeadingSpace';
 
+test('prompts that share a batch have the tokens of each alone, also after a cancel within it', async () => {
+  const stops = new StopFlags();
+  const options = { contextSize: 256, sequences: 3, batch: 64, threads: 1, stops };
+  const prompts = ['One prompt.', 'A longer second prompt.', 'And a third.'].map((text) =>
+    model.tokenize(text),
+  );
+  const answers = async (together: number, cancelAt: number) => {
+    const context = model.createContext(options);
+    const decoder = new Decoder(context, 1, together);
+    let batches = 0;
+    const decode = context.decodeBatch.bind(context);
+    context.decodeBatch = () => {
+      batches += 1;
+      // Another thread raises a flag while this one computes.
+      if (batches === cancelAt) stops.raise(9);
+      decode();
+    };
+    const tokens = await Promise.all(
+      prompts.map((tokens, place) => {
+        const member = newMember({ exact: false, batched: false, flag: place });
+        const sampler = new TokenSampler(model, { ...usual, temperature: 0 });
+        const sequence = { place, tokens: [] as Token[] };
+        return decoder
+          .compute(member, sequence, tokens, sampler.after([]))
+          .then(({ token }) => [token, member.batched, sequence.tokens.length])
+          .finally(() => sampler.dispose());
+      }),
+    );
+    context.dispose();
+    return { tokens, batches };
+  };
+  const alone = await answers(0, 0);
+  const found = alone.tokens.map(([token, , length]) => [token, true, length]);
+  assert.equal(
+    [alone.batches, alone.tokens.map(([, batched]) => batched)],
+    [3, [false, false, false]],
+  );
+  // The first one is asked for while nothing is computed.
+  const [first, ...others] = found;
+  const shared = [[first?.[0], false, first?.[2]], ...others];
+  assert.equal(await answers(64, 0), { tokens: shared, batches: 2 });
+  assert.equal(await answers(64, 2), { tokens: shared, batches: 3 });
+});
+
 test('a batch whose flag is raised ends, and one of another run does not', async () => {
   const stops = new StopFlags();
   const context = model.createContext({
@@ -167,7 +211,7 @@ test('a batch whose flag is raised ends, and one of another run does not', async
   });
   const abort = new AbortController();
   const member = newMember({ exact: true, batched: false, flag: 7, signal: abort.signal });
-  const decoder = new Decoder(context, 1);
+  const decoder = new Decoder(context, 1, 64);
   const sequence = { place: 0, tokens: [] as Token[] };
   stops.raise(8);
   await decoder.compute(member, sequence, prompt, null);
@@ -251,7 +295,7 @@ async function decoded(
   most = TOKENS - answered.length,
 ): Promise<Step[]> {
   const context = model.createContext({ contextSize: 256, sequences: 1, batch: 64, threads: 1 });
-  const decoder = new Decoder(context, 1);
+  const decoder = new Decoder(context, 1, 64);
   const sampler = new TokenSampler(model, sampling);
   const [member, sequence] = [newMember({ exact: true, batched: false }), { place: 0, tokens: [] }];
   const said = [...answered];

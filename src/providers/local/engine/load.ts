@@ -83,6 +83,11 @@ export interface Threads {
 /** The signal is checked between batches, so a slow processor gets small ones. */
 const BATCH_CPU = 128;
 const BATCH_GPU = 512;
+/**
+ * Tokens of several prompts in one batch. A processor needs three times as long for 120 tokens as
+ * for 40, so the first of three prompts would only be late. Few tokens share the reading of weights.
+ */
+const TOGETHER_CPU = 32;
 
 /**
  * Loads a model file. Throws engine_missing, model_invalid, or engine_failed for too little memory.
@@ -146,7 +151,7 @@ export async function loadModel(
     batch,
     built_in,
     gate,
-    decoder: new Decoder(context, threads.alone),
+    decoder: new Decoder(context, threads.alone, togetherOf(model)),
     context,
     cannotGoBack: cannotGoBack(model),
     threads,
@@ -216,6 +221,12 @@ export function isRanker({ header }: Model): boolean {
 /** Whether the memory of a sequence cannot go back to an earlier token. */
 function cannotGoBack({ kind }: Model): boolean {
   return kind.isHybrid || kind.isRecurrent;
+}
+
+/** A batch of several prompts that ends early is computed again, which needs a way back. */
+function togetherOf(model: Model): number {
+  if (cannotGoBack(model)) return 0;
+  return model.llama.gpu === null ? TOGETHER_CPU : BATCH_GPU;
 }
 
 export function cannot(message: string): SvcError {

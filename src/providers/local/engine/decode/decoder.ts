@@ -1,5 +1,6 @@
 import { BatchStopped, type Context } from '../native/context.ts';
 import type { Token } from '../native/model.ts';
+import type { StopAt } from '../native/stop-flags.ts';
 
 /** One run, for as long as it owns its sequence. */
 export interface Member {
@@ -49,10 +50,12 @@ interface Work {
  * there are sequences.
  *
  * 1. One batch is computed at a time. All its tokens are sampled before the next one begins.
- * 2. A part of a prompt is a batch by itself, so it is rounded as in a run alone.
- * 3. A token of an exact run is a batch by itself. The next tokens of all other runs are one.
- * 4. That batch waits for a run that is between two of its tokens, but never for long: a run that
- *    waits for something else does not stop the others.
+ * 2. What an exact run asks is a batch by itself, so it is rounded as in a run alone.
+ * 3. Of all other runs, the next tokens are one batch, and so are short parts of prompts: as many
+ *    as fit into `size` tokens. Tokens and parts are not mixed: llama.cpp computes a batch in passes
+ *    of one length, so the tokens would only come later.
+ * 4. A batch of tokens waits for a run that is between two of its tokens, but never for long: a run
+ *    that waits for something else does not stop the others.
  * 5. The tokens of a batch are in the order of their sequences. llama.cpp splits a batch in another
  *    order, and at a number that is missing.
  * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
@@ -61,7 +64,8 @@ interface Work {
  *    would all be late. One that `PASSED_MAX` parts of later ones have passed gets every second
  *    part.
  * 9. While a token waits, at most `PROMPT_TOKENS` of prompts and one part more go before it.
- * 10. No batch begins with a run whose signal has aborted.
+ * 10. No batch begins with a run whose signal has aborted. A batch of parts ends early when any run
+ *     is cancelled. Then those of the others are computed again.
  */
 export class Decoder {
   /** Of a batch of one token. */
@@ -69,6 +73,7 @@ export class Decoder {
   /** Of a batch of several: of a part of a prompt, or of tokens of several runs. */
   wideThreads: () => number;
   private readonly native: Context;
+  private readonly size: number;
   private queue: Work[] = [];
   private between: (() => Promise<void>)[] = [];
   /** Runs of the last shared batch that have not asked for their next token yet. */
@@ -80,8 +85,10 @@ export class Decoder {
   /** The last part was of a prompt that others had passed. */
   private wasLate = false;
 
-  constructor(native: Context, threads: number) {
+  /** `size`: the most tokens of several parts in one batch. */
+  constructor(native: Context, threads: number, size: number) {
     this.native = native;
+    this.size = size;
     this.threads = threads;
     this.wideThreads = () => threads;
   }
@@ -175,20 +182,36 @@ export class Decoder {
     if (this.prompted >= PROMPT_TOKENS)
       this.queue = [...this.queue.filter(isToken), ...this.queue.filter(isPart)];
     const [first] = this.queue as [Work];
-    if (isPart(first)) return [this.nextPart()];
+    if (isPart(first)) return this.take(this.nextParts());
     this.prompted = 0;
-    if (!shares(first)) {
-      this.queue.shift();
-      return [first];
-    }
+    if (first.member.exact) return this.take([first]);
     // A run that goes on asks within a few steps of the queue of promises.
     for (let round = 0; this.expected.size > 0 && round < ROUNDS_MAX; round += 1) await null;
-    const batch = this.queue
-      .filter(shares)
-      .sort((one, other) => one.sequence.place - other.sequence.place);
-    this.queue = this.queue.filter((work) => !shares(work));
+    const batch = this.queue.filter((work) => isToken(work) && !work.member.exact);
     this.expected = new Set(batch.map(({ member }) => member));
+    return this.take(batch);
+  }
+
+  private take(batch: readonly Work[]): readonly Work[] {
+    this.queue = this.queue.filter((work) => !batch.includes(work));
     if (batch.length > 1) for (const { member } of batch) member.batched = true;
+    return batch.toSorted((one, other) => one.sequence.place - other.sequence.place);
+  }
+
+  /** The part whose turn it is, with the shortest other ones that fit. */
+  private nextParts(): Work[] {
+    const part = this.nextPart();
+    const batch = [part];
+    let room = part.member.exact ? 0 : this.size - part.tokens.length;
+    const others = this.queue.filter(
+      (work) => isPart(work) && !work.member.exact && work !== part && work.tokens.length <= room,
+    );
+    for (const work of others.toSorted((one, other) => left(one) - left(other))) {
+      if (work.tokens.length > room) break;
+      batch.push(work);
+      room -= work.tokens.length;
+    }
+    if (this.queue.some(isToken)) this.prompted += sizeOf(batch);
     return batch;
   }
 
@@ -199,18 +222,14 @@ export class Decoder {
     this.wasLate = !this.wasLate && passed(late) >= PASSED_MAX;
     const part = this.wasLate ? late : shortest;
     for (const { member } of parts) if (member.ticket < part.member.ticket) member.passed += 1;
-    this.queue = this.queue.filter((work) => work !== part);
-    if (this.queue.some(isToken)) this.prompted += part.tokens.length;
     return part;
   }
 
   private async decode(batch: readonly Work[]): Promise<void> {
     const { native } = this;
     try {
-      const size = batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
-      native.setThreads(size > 1 ? this.wideThreads() : this.threads);
-      const [first, ...others] = batch;
-      native.initBatch(others.length > 0 ? null : (first?.member.flag ?? null));
+      native.setThreads(sizeOf(batch) > 1 ? this.wideThreads() : this.threads);
+      native.initBatch(stopOf(batch));
       const indexes = batch.map(({ sequence, tokens, sample }) => {
         const wanted = sample === null ? [] : [tokens.length - 1];
         return native.addToBatch(sequence.place, sequence.tokens.length, tokens, wanted)[0] ?? 0;
@@ -222,9 +241,33 @@ export class Decoder {
     } catch (thrown) {
       // This thread hears of the cancel next.
       if (thrown instanceof BatchStopped) await messages();
-      for (const work of batch) work.fail(isCancelled(work) ? work.member.signal?.reason : thrown);
+      if (thrown instanceof BatchStopped && batch.length > 1 && this.forget(batch))
+        this.queue.unshift(...batch);
+      else
+        for (const work of batch)
+          work.fail(isCancelled(work) ? work.member.signal?.reason : thrown);
     }
   }
+
+  /** Forgets what an ended batch has computed. False: a memory cannot. */
+  private forget(batch: readonly Work[]): boolean {
+    return batch
+      .map(({ sequence: { place, tokens } }) =>
+        this.native.removeTokenCellsFromSequence(place, tokens.length, TO_THE_END),
+      )
+      .every(Boolean);
+  }
+}
+
+/** What ends the batch early. A batch of one token of several runs is short. */
+function stopOf(batch: readonly Work[]): StopAt | null {
+  const [first, ...others] = batch;
+  if (others.length === 0) return first?.member.flag ?? null;
+  return batch.some(isPart) ? 'any' : null;
+}
+
+function sizeOf(batch: readonly Work[]): number {
+  return batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
 }
 
 /** Messages are received, and timers end, between two batches. */
@@ -258,10 +301,6 @@ function left({ member }: Work): number {
 
 function passed({ member }: Work): number {
   return member.passed;
-}
-
-function shares(work: Work): boolean {
-  return isToken(work) && !work.member.exact;
 }
 
 const TO_THE_END = -1;

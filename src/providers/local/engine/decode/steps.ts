@@ -99,8 +99,7 @@ async function prefill(
     member.left = prompt.length - at;
     if (at + size === prompt.length || signal.aborted) break;
     await decoder.compute(member, slot, prompt.slice(at, at + size), null);
-    // Only one token, or the last batch, can be computed with other runs.
-    if (slot.alone === at) slot.alone += size;
+    if (slot.alone === at && !member.batched) slot.alone += size;
     at += size;
     slot.parts = firstParts(parts, at);
   }

@@ -62,7 +62,7 @@ async function measure(model: Model, measuring: Measuring): Promise<number> {
     threads,
   });
   try {
-    const decoder = new Decoder(context, threads);
+    const decoder = new Decoder(context, threads, answers);
     const measured = await Promise.allSettled(
       Array.from({ length: answers }, (_, place) => speedOf(model, decoder, place, measuring)),
     );

@@ -3,7 +3,7 @@ import { type Attention, isQuantized } from '../../../../contract/attention.ts';
 import type { Batch, Functions, Pointer } from './abi.ts';
 import { type Llama, POOL_POLL, threadPoolParams } from './library.ts';
 import type { Model } from './model.ts';
-import type { StopFlags } from './stop-flags.ts';
+import type { StopAt, StopFlags } from './stop-flags.ts';
 
 export interface ContextOptions {
   /** Tokens of each sequence. */
@@ -36,7 +36,7 @@ const SCORES = 4;
 /** `llama_decode` was ended by a flag. */
 const STOPPED = 2;
 
-/** A batch was ended before its end, because its run was cancelled. */
+/** A batch was ended before its end, because a run was cancelled. */
 export class BatchStopped extends Error {}
 
 /** A context of llama.cpp. Its sequences have the numbers from 0. All calls block this thread. */
@@ -53,7 +53,7 @@ export class Context {
   private readonly stops: StopFlags | null;
   private readonly pool: Pointer;
   private threads = 0;
-  private stopAt: number | null = null;
+  private stopAt: StopAt | null = null;
   private isDisposed = false;
 
   /** Throws Error if llama.cpp makes none, usually for too little memory. */
@@ -119,10 +119,12 @@ export class Context {
   }
 
   /** The next batch can be ended by this flag. */
-  initBatch(stopAt: number | null = null): void {
+  initBatch(stopAt: StopAt | null = null): void {
     this.batch.n_tokens = 0;
     const { stops, c, pointer, llama } = this;
-    if (stopAt === this.stopAt || stops === null) return;
+    if (stops === null) return;
+    if (stopAt === 'any' && !stops.allRaised) stops.lower('any');
+    if (stopAt === this.stopAt) return;
     this.stopAt = stopAt;
     if (stopAt === null) c.llama_set_abort_callback(pointer, null, null);
     else {
@@ -161,9 +163,14 @@ export class Context {
   decodeBatch(): void {
     const code = this.c.llama_decode(this.pointer, this.batch);
     if (code === 0) return;
-    if (code === STOPPED && this.stopAt !== null && this.stops?.isRaised(this.stopAt))
-      throw new BatchStopped();
+    if (code === STOPPED && this.isStopped()) throw new BatchStopped();
     throw new Error(`llama.cpp cannot compute the batch: ${code}`);
+  }
+
+  private isStopped(): boolean {
+    const { stops, stopAt } = this;
+    if (stops === null || stopAt === null || !stops.isRaised(stopAt)) return false;
+    return stopAt !== 'any' || !stops.allRaised;
   }
 
   /** The odds of all tokens after the one with this index. Valid until the next batch. */

@@ -5,6 +5,8 @@
  *
  * 1. Runs share flags by their numbers. With more runs at one time than there are flags, the batch
  *    of another run can end: that run fails.
+ * 2. One more flag is raised with each other one, for a batch of several runs, and is lowered before
+ *    it. A cancel of that moment waits for its end.
  */
 export class StopFlags {
   readonly memory: SharedArrayBuffer;
@@ -13,17 +15,18 @@ export class StopFlags {
 
   /** `memory`: of the flags of another thread. */
   constructor(memory?: SharedArrayBuffer) {
-    this.memory = memory ?? new SharedArrayBuffer((COUNT + 1) * BYTES);
+    this.memory = memory ?? new SharedArrayBuffer((ALL + 1) * BYTES);
     this.words = new BigInt64Array(this.memory);
     if (memory === undefined) this.words.fill(1n);
   }
 
-  lower(id: number): void {
+  lower(id: StopAt): void {
     Atomics.store(this.words, wordOf(id), 1n);
   }
 
   raise(id: number): void {
     Atomics.store(this.words, wordOf(id), 0n);
+    Atomics.store(this.words, wordOf('any'), 0n);
   }
 
   /** Nothing is computed any more. */
@@ -32,25 +35,35 @@ export class StopFlags {
   }
 
   get allRaised(): boolean {
-    return Atomics.load(this.words, COUNT * WORDS + DIMENSIONS) === 0n;
+    return Atomics.load(this.words, ALL * WORDS + DIMENSIONS) === 0n;
   }
 
-  isRaised(id: number): boolean {
+  isRaised(id: StopAt): boolean {
     return Atomics.load(this.words, wordOf(id)) === 0n;
   }
 
   /** Where its tensor begins, in bytes. */
-  placeOf(id: number): number {
-    return (id % COUNT) * BYTES;
+  placeOf(id: StopAt): number {
+    return tensorOf(id) * BYTES;
   }
 }
 
+/** The flag of a run, by its number, or the one that is raised with any of them. */
+export type StopAt = number | 'any';
+
 const COUNT = 4096;
+/** Behind the flags of runs. */
+const ANY = COUNT;
+const ALL = COUNT + 1;
 /** Of one flag. The dimensions are behind the type and the address of the buffer. */
 const BYTES = 64;
 const WORDS = BYTES / 8;
 const DIMENSIONS = 2;
 
-function wordOf(id: number): number {
-  return (id % COUNT) * WORDS + DIMENSIONS;
+function tensorOf(id: StopAt): number {
+  return id === 'any' ? ANY : id % COUNT;
+}
+
+function wordOf(id: StopAt): number {
+  return tensorOf(id) * WORDS + DIMENSIONS;
 }
