@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Attack, Victim } from '../attack.ts';
 import { ask, childrenOf, ended, show } from '../engine-child.ts';
@@ -44,7 +45,7 @@ const DEATHS = 8;
 async function kill(victim: Victim, id: string, most: number): Promise<number> {
   const killed = new Set<number>();
   for (let isOver = false; !isOver && killed.size < most; await sleep(1)) {
-    const living = childrenOf(victim).filter((child) => !killed.has(child));
+    const living = childrenOf(victim).filter((child) => !killed.has(child) && isEngine(child));
     for (const pid of living) send(pid, 'SIGSTOP');
     try {
       const { state, output } = await show(victim, id);
@@ -56,6 +57,18 @@ async function kill(victim: Victim, id: string, most: number): Promise<number> {
     }
   }
   return killed.size;
+}
+
+/**
+ * A child that has not begun its program yet is the daemon's own copy. The daemon waits for it
+ * meanwhile, so it must not be stopped.
+ */
+function isEngine(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engine/main.js');
+  } catch {
+    return false;
+  }
 }
 
 /** False for a process that has ended. */
