@@ -63,7 +63,7 @@ faulty(
     assert.is(((await next.json()) as { error: { code: string } }).error.code, 'store_stalled');
     const doctor = await home.svc(['doctor']);
     assert.is(doctor.code, 1, doctor.stdout);
-    assert.match(doctor.stdout, /fail\s+daemon\s+running\.disk_stalled.*disk does not answer/);
+    assert.match(doctor.stdout, /fail\s+daemon\s+disk takes no writes for .*disk does not answer/);
     await release();
     await waitFor('it is ready again', async () => (await ready()).state_path === 'ready');
     assert.is((await post({ prompt: 'What is svc?', idempotency_key: 'first' })).status, 202);
