@@ -40,10 +40,18 @@ export interface Occupant extends Omit<Resident, 'wanted'> {
   resting: boolean;
 }
 
+/** Where a model belongs, and what it needs. */
+export interface ModelNeeds {
+  key: string;
+  bytes: number;
+  /** Its runs at one time. Absent: as many as any model has. */
+  runs?: number;
+}
+
 /** The memory for local models. */
 export interface Room extends RoomBounds {
-  /** Where the model belongs, and what it needs. Undefined: not known yet, so its runs wait. */
-  find(model: string): { key: string; bytes: number } | undefined;
+  /** Undefined: not known yet, so its runs wait. */
+  find(model: string): ModelNeeds | undefined;
   /** What is in memory at this time. */
   residents(now: number): readonly Occupant[];
 }
@@ -185,12 +193,13 @@ class LocalPlaces {
   take(run: QueuedRun): boolean {
     const found = this.room.find(run.model);
     if (found === undefined || this.closed.has(found.key)) return false;
-    const { key, bytes } = found;
+    const { key, bytes, runs = Number.POSITIVE_INFINITY } = found;
     const peers = this.running.get(key) ?? [];
     const { limits } = this;
+    const most = Math.min(limits.local, runs);
     // The run of the home that may come takes the place, so later runs are not closed out.
-    if (isKept(run, peers, limits.local, limits)) return false;
-    const isFull = peers.length >= limits.local || peers.some((other) => !canShare(run, other));
+    if (isKept(run, peers, most, limits)) return false;
+    const isFull = peers.length >= most || peers.some((other) => !canShare(run, other));
     if (isFull || !(this.residents.has(key) || this.hasRoom(key, bytes))) {
       this.closed.add(key);
       return false;

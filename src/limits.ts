@@ -16,6 +16,9 @@ function limit([value, min, max]: readonly [number, number, number], reason: str
   return { value, min, max, reason };
 }
 
+/** Active runs of one local model, where `local_runs` is 0. */
+export const LOCAL_RUNS = { least: 4, most: 8 };
+
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
@@ -32,8 +35,9 @@ export const limitSpecs = {
   active_runs: limit([64, 1, 4096], 'Active runs of all providers together.'),
   provider_runs: limit([16, 1, 1024], 'Active runs of one provider.'),
   local_runs: limit(
-    [4, 1, 64],
-    'Active runs of one local model. Each needs its share of the context memory.',
+    [0, 0, 64],
+    'Active runs of one local model. Each needs its share of the context memory. ' +
+      '0: eight, or four where that needs more than half of the memory for models, or on a GPU.',
   ),
   run_attempts: limit([3, 1, 10], 'Attempts of one run that has no output yet.'),
   target_attempts: limit(

@@ -12,7 +12,7 @@ import { keepsContent } from '../kernel/content.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../kernel/port.ts';
 import { type DaemonKey, stream, streamPort } from '../kernel/stream.ts';
-import type { Limits } from '../limits.ts';
+import { type Limits, LOCAL_RUNS } from '../limits.ts';
 import { type McpMachines, McpServers } from '../mcp/servers.ts';
 import { Origins } from '../models/origins.ts';
 import { Puller } from '../models/puller.ts';
@@ -164,7 +164,7 @@ export function buildWork(options: WorkOptions) {
     concurrency: {
       total: limits.active_runs,
       perProvider: limits.provider_runs,
-      local: limits.local_runs,
+      local: limits.local_runs || LOCAL_RUNS.most,
       kept: 1,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },

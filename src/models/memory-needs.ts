@@ -1,6 +1,7 @@
 import { freemem, totalmem } from 'node:os';
 import { availableMemory, constrainedMemory } from 'node:process';
 import type { Attention } from '../contract/attention.ts';
+import { LOCAL_RUNS } from '../limits.ts';
 import type { GgufHeader } from './gguf/header.ts';
 import { filesOfModel } from './gguf/parts.ts';
 import { bitsOf } from './gguf/tensors.ts';
@@ -23,7 +24,7 @@ export interface ModelShape {
 }
 
 export interface ContextPlan {
-  /** Runs at one time, each with its own context. */
+  /** Runs at one time, each with its own context. 0: by the memory. */
   parallel: number;
   /** Tokens of one run. */
   context_tokens: number;
@@ -81,16 +82,19 @@ export function memoryNeeds(
 
 /**
  * The most parallel runs that fit, with what they need. Fewer than one at a time do not exist, so
- * the result may be above the bound.
+ * the result may be above the bound. By the memory there are more than the least only where another
+ * model of this size fits beside them.
  */
 export function planFor(
   shape: ModelShape,
   wanted: ContextPlan,
   most: MemoryMost,
 ): { parallel: number; bytes: number } {
-  for (let { parallel } = wanted; ; parallel = Math.floor(parallel / 2)) {
+  const isChosen = wanted.parallel > 0;
+  for (let parallel = wanted.parallel || LOCAL_RUNS.most; ; parallel = Math.floor(parallel / 2)) {
     const bytes = memoryNeeds(shape, { ...wanted, parallel });
-    const fits = bytes <= most.bytes && bytes - shape.weights <= most.engine_bytes;
+    const room = isChosen || parallel <= LOCAL_RUNS.least ? most.bytes : most.bytes / 2;
+    const fits = bytes <= room && bytes - shape.weights <= most.engine_bytes;
     if (fits || parallel <= 1) return { parallel, bytes };
   }
 }
@@ -126,15 +130,15 @@ export function fitOf(
   const { parallel, bytes } = planFor(shape, wanted, there);
   const own = bytes - shape.weights;
   const isRefused = bytes > there.bytes || own > there.engine_bytes;
-  const isTight = bytes > there.free_bytes || parallel < wanted.parallel;
+  const isFewer = parallel < (wanted.parallel || LOCAL_RUNS.least);
+  const isTight = bytes > there.free_bytes || isFewer;
   const verdict = isRefused ? 'does not fit' : isTight ? 'tight' : 'fits';
   const gpu = onGpu(shape, { ...wanted, parallel }, there);
   const room =
     own > there.engine_bytes && bytes <= there.bytes
       ? `one engine may use ${sized(there.engine_bytes)} besides its weights`
       : `models may use ${sized(there.bytes)}, and ${sized(there.free_bytes)} are free`;
-  const runs =
-    verdict === 'tight' && parallel < wanted.parallel ? ` with ${parallel} at a time` : '';
+  const runs = verdict === 'tight' && isFewer ? ` with ${parallel} at a time` : '';
   return {
     verdict,
     needs_bytes: bytes,

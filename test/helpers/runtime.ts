@@ -8,7 +8,7 @@ import type { FleetClock } from '../../src/fleet/clock.ts';
 import type { SharedStore } from '../../src/fleet/port.ts';
 import { FleetRuns } from '../../src/fleet/runs.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
-import type { Limits } from '../../src/limits.ts';
+import { type Limits, LOCAL_RUNS } from '../../src/limits.ts';
 import type { ToolServers } from '../../src/mcp/port.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
@@ -119,7 +119,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     concurrency: {
       total: config.limits.active_runs,
       perProvider: config.limits.provider_runs,
-      local: config.limits.local_runs,
+      local: config.limits.local_runs || LOCAL_RUNS.least,
       kept: options.kept ?? 0,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },

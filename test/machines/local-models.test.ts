@@ -123,6 +123,13 @@ test('a run whose model is not known yet waits and holds no other', () => {
   assert.equal(runsToStart(queue, [], { ...limits, room }), ['a']);
 });
 
+test('a model has as many runs as its memory allows, and the others wait in the queue', () => {
+  const known = roomFor(2);
+  const room: Room = { ...known, find: (key) => ({ key, bytes: 1, runs: key === 'a' ? 1 : 9 }) };
+  const queue = ['a', 'a', 'b', 'b', 'b'].map((model, at) => waiting(`${model}${at}`, model));
+  assert.equal(runsToStart(queue, [], { ...limits, room }), ['a0', 'b2', 'b3']);
+});
+
 test('two names of one file share its engine', () => {
   const known = roomFor(1);
   const room: Room = { ...known, find: () => ({ key: '/m.gguf', bytes: 1 }) };

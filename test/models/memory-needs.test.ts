@@ -87,6 +87,28 @@ test('fewer runs at one time are planned where all do not fit', async () => {
   assert.equal(plan(1), { parallel: 1, bytes: least });
 });
 
+test('by the memory there are eight runs where two such models fit, and else four or fewer', async () => {
+  const shape = await shapeAt(makeGguf(join(folder, 'eight.gguf'), measured[1]?.[0]));
+  const wanted = { ...CONTEXT, parallel: 0 };
+  const needs = (parallel: number) => memoryNeeds(shape, { ...CONTEXT, parallel });
+  const plan = (bytes: number, engine_bytes = bytes) =>
+    planFor(shape, wanted, { bytes, engine_bytes });
+  assert.equal(plan(2 * needs(8)), { parallel: 8, bytes: needs(8) });
+  assert.equal(plan(2 * needs(8) - 1), { parallel: 4, bytes: needs(4) });
+  assert.is(plan(2 * needs(8), needs(8) - shape.weights - 1).parallel, 4, 'an engine has a bound');
+  assert.is(plan(needs(4)).parallel, 4);
+  assert.is(plan(needs(4) - 1).parallel, 2);
+  const asked = { ...CONTEXT, parallel: 8 };
+  const most = { bytes: needs(8), engine_bytes: needs(8) };
+  assert.is(planFor(shape, asked, most).parallel, 8, 'a number that is set may take all of it');
+  const there = { ...most, free_bytes: needs(4), ...NO_GPU };
+  assert.is(fitOf(shape, wanted, there).verdict, 'fits', 'four are enough');
+  assert.match(
+    fitOf(shape, wanted, { ...there, bytes: needs(4) - 1 }).text,
+    /it fits, but it is tight with 2 at a time/,
+  );
+});
+
 test('the weights of a split model are those of all its files', async () => {
   for (const [part, bytes] of [
     [1, 100],

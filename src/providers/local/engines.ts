@@ -1,5 +1,7 @@
+import type { ModelNeeds } from '../../../machines/runs-to-start.ts';
 import { SvcError } from '../../errors.ts';
 import type { EffectHandlers } from '../../kernel/port.ts';
+import { LOCAL_RUNS } from '../../limits.ts';
 import type { ContextPlan, MemoryThere, ModelShape } from '../../models/memory-needs.ts';
 import type { Fit } from '../../models/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
@@ -66,7 +68,7 @@ export class Engines implements LocalRoom {
   private readonly byNumber = new Map<number, ProcessEngine>();
   private count = 0;
   /** By name of a model: its file, and the memory that it needs. */
-  private readonly learned = new Map<string, { key: string; bytes: number }>();
+  private readonly learned = new Map<string, ModelNeeds>();
   private readonly learning = new Set<string>();
   /** By path: how long the last request keeps the model. */
   private readonly kept = new Map<string, number>();
@@ -107,7 +109,7 @@ export class Engines implements LocalRoom {
   /** Whether a model fits the memory: by its shape, or by the size of its file alone. */
   fit(model: ModelShape | { weights: number }, purpose: Purpose = 'answers'): Fit {
     const { gpu_layers } = this.options.load;
-    const plan = contextOf(this.options, purpose);
+    const plan = this.contextOf(purpose);
     return this.memory.fit(model, plan, { gpu_bytes: this.gpu_bytes, gpu_layers });
   }
 
@@ -119,7 +121,7 @@ export class Engines implements LocalRoom {
     return this.memory.restEnds(now);
   }
 
-  find(name: string): { key: string; bytes: number } | undefined {
+  find(name: string): ModelNeeds | undefined {
     return this.learned.get(name);
   }
 
@@ -135,7 +137,7 @@ export class Engines implements LocalRoom {
     if (this.learned.has(name) || this.learning.has(name)) return;
     this.learning.add(name);
     void this.needsOf(name)
-      .catch(() => ({ key: name, bytes: 0 }))
+      .catch((): ModelNeeds => ({ key: name, bytes: 0 }))
       .then((needs) => {
         this.learning.delete(name);
         this.remember(name, needs);
@@ -295,7 +297,7 @@ export class Engines implements LocalRoom {
     this.count += 1;
     const number = this.count;
     const port = await engines.create(number);
-    const wanted = contextOf(this.options, purpose);
+    const wanted = this.contextOf(purpose);
     const { batch: _, attention: __, ...context } = wanted;
     const ownMs = keep[model.id] ?? keep[model.name];
     const usualMs = () => ownMs ?? this.options.limits.engine_idle_ms;
@@ -347,29 +349,31 @@ export class Engines implements LocalRoom {
     return [...this.byNumber.values()].filter(({ model }) => model.path === path);
   }
 
-  private async needsOf(name: string): Promise<{ key: string; bytes: number }> {
+  private async needsOf(name: string): Promise<ModelNeeds> {
     const model = await this.options.find(name);
     const shape = await this.options.guard.admit(model);
-    const { bytes } = this.memory.plan(shape, contextOf(this.options, 'answers'));
+    const { bytes, parallel } = this.memory.plan(shape, this.contextOf('answers'));
     // A model that is too large is refused when it is asked, and takes no room.
-    return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes };
+    return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes, runs: parallel };
   }
 
-  private remember(name: string, needs: { key: string; bytes: number }): void {
+  /** Vectors are computed one after the other, each in one batch. */
+  private contextOf(purpose: Purpose): ContextPlan {
+    const { parallel, context_tokens, attention } = this.options.load;
+    // The cache of more runs would take the place of layers.
+    const runs = this.gpu_bytes === null ? parallel : parallel || LOCAL_RUNS.least;
+    if (purpose === 'answers') return { parallel: runs, context_tokens, attention };
+    const batch = Math.min(context_tokens, EMBED_TOKENS.usual);
+    return { parallel: 1, context_tokens: batch, batch };
+  }
+
+  private remember(name: string, needs: ModelNeeds): void {
     this.learned.set(name, needs);
     if (needs.bytes === 0) setTimeout(() => this.learned.delete(name), AGAIN_MS).unref();
     const [oldest] = this.learned.keys();
     if (this.learned.size > this.options.limits.local_models && oldest !== undefined)
       this.learned.delete(oldest);
   }
-}
-
-/** Vectors are computed one after the other, each in one batch. */
-function contextOf({ load }: Pick<EnginesOptions, 'load'>, purpose: Purpose): ContextPlan {
-  const { parallel, context_tokens, attention } = load;
-  if (purpose === 'answers') return { parallel, context_tokens, attention };
-  const batch = Math.min(context_tokens, EMBED_TOKENS.usual);
-  return { parallel: 1, context_tokens: batch, batch };
 }
 
 /**

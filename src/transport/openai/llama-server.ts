@@ -4,6 +4,7 @@ import { valuesFor } from '../../contract/embed-input.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { AS_PROMPT, type Reading, type ReadToken } from '../../contract/reading.ts';
 import { anything, briefly, count, query } from '../../contract/vocabulary.ts';
+import { LOCAL_RUNS } from '../../limits.ts';
 import type { TextToRead } from '../../runtime/embeddings/embeddings.ts';
 import { sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
@@ -248,7 +249,7 @@ async function showProps(context: Context<v.InferOutput<typeof propsQuery>>): Pr
   const template = metadata['tokenizer.chat_template'];
   sendJson(context.res, 200, {
     default_generation_settings: { n_ctx, params },
-    total_slots: loaded?.parallel ?? limits.local_runs,
+    total_slots: loaded?.parallel ?? (limits.local_runs || LOCAL_RUNS.least),
     model_alias: id,
     model_path: id,
     model_ftype: model.quantization,

@@ -59,6 +59,12 @@ test('a run with a seed has the same answer alone and beside others, and is neve
   assert.equal(beside, { ...alone, batched: false });
 });
 
+test('a model that two of its kind have room for answers eight runs at one time', async () => {
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, seed) => ask(false, seed)));
+  assert.is(local.engine.snapshot().context.info?.parallel, 8);
+  assert.ok(answers.every(({ token_ids }) => token_ids.length === 100));
+});
+
 test('one answer alone is exact, also without a seed', async () => {
   assert.equal(await ask(false, 5), { ...(await ask(true, 5)), batched: false });
 });

@@ -85,7 +85,8 @@ const BATCH_CPU = 128;
 const BATCH_GPU = 512;
 /**
  * Tokens of several prompts in one batch. A processor needs three times as long for 120 tokens as
- * for 40, so the first of three prompts would only be late. Few tokens share the reading of weights.
+ * for 40, so the first of three prompts would only be late. Few tokens share the reading of
+ * weights.
  */
 const TOGETHER_CPU = 32;
 

@@ -52,8 +52,8 @@ interface Work {
  * 1. One batch is computed at a time. All its tokens are sampled before the next one begins.
  * 2. What an exact run asks is a batch by itself, so it is rounded as in a run alone.
  * 3. Of all other runs, the next tokens are one batch, and so are short parts of prompts: as many
- *    as fit into `size` tokens. Tokens and parts are not mixed: llama.cpp computes a batch in passes
- *    of one length, so the tokens would only come later.
+ *    as fit into `size` tokens. Tokens and parts are not mixed: llama.cpp computes a batch in
+ *    passes of one length, so the tokens would only come later.
  * 4. A batch of tokens waits for a run that is between two of its tokens, but never for long: a run
  *    that waits for something else does not stop the others.
  * 5. The tokens of a batch are in the order of their sequences. llama.cpp splits a batch in another
@@ -64,8 +64,8 @@ interface Work {
  *    would all be late. One that `PASSED_MAX` parts of later ones have passed gets every second
  *    part.
  * 9. While a token waits, at most `PROMPT_TOKENS` of prompts and one part more go before it.
- * 10. No batch begins with a run whose signal has aborted. A batch of parts ends early when any run
- *     is cancelled. Then those of the others are computed again.
+ * 10. No batch begins with a run whose signal has aborted. A batch of parts ends early when any
+ *     run is cancelled. Then those of the others are computed again.
  */
 export class Decoder {
   /** Of a batch of one token. */

@@ -5,8 +5,8 @@
  *
  * 1. Runs share flags by their numbers. With more runs at one time than there are flags, the batch
  *    of another run can end: that run fails.
- * 2. One more flag is raised with each other one, for a batch of several runs, and is lowered before
- *    it. A cancel of that moment waits for its end.
+ * 2. One more flag is raised with each other one, for a batch of several runs, and is lowered
+ *    before it. A cancel of that moment waits for its end.
  */
 export class StopFlags {
   readonly memory: SharedArrayBuffer;
