@@ -71,8 +71,8 @@ export function createListener(
     refused('open_requests');
     socket.destroy();
   });
-  // Two times in a row: after a stall of the process the first one is over although bytes wait on both
-  // sides, and they move before the second one begins.
+  // Two times in a row: after a stall of the process the first one is over although bytes wait on
+  // both sides, and they move before the second one begins.
   const moved = new WeakMap<Socket, number>();
   server.setTimeout(limits.heartbeat_ms, (socket) => {
     const { bytesRead, bytesWritten, writableLength } = socket;
