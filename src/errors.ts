@@ -672,6 +672,11 @@ export const errors = {
     'Ask again, or use a model that svc can hold to JSON, such as a local one.',
     { exit: 10 },
   ),
+  answer_wrong_form: provider(
+    'The answer does not fit the form that was asked for, such as its schema.',
+    'Ask again, or use a model that svc can hold to the form, such as a local one.',
+    { exit: 10 },
+  ),
   targets_failed: provider(
     'A run had several targets, and none of them answered.',
     'See what each of them said: svc runs why <run>',
@@ -1012,8 +1017,25 @@ function numbersIn({
   };
 }
 
-/** The answer came and counts, so no client pays for another one unasked. */
-export function answerNotJson({ provider }: { provider: string }): SvcError {
-  const message = `${provider} was asked for JSON, and answered with something else.`;
-  return new SvcError('answer_not_json', message, { settled: true });
+/**
+ * The error for an answer that does not have the form that was asked for. Null: it has. The answer
+ * came and counts, so no client pays for another one unasked.
+ */
+export function formError({
+  provider,
+  finish_reason,
+  form_problem,
+}: {
+  provider: string;
+  finish_reason: string | null;
+  form_problem?: string | undefined;
+}): SvcError | null {
+  if (finish_reason === 'not_json') {
+    const message = `${provider} was asked for JSON, and answered with something else.`;
+    return new SvcError('answer_not_json', message, { settled: true });
+  }
+  if (finish_reason !== 'wrong_form') return null;
+  const why = form_problem === undefined ? '' : ` ${form_problem}`;
+  const message = `The answer of ${provider} does not fit the form that was asked for.${why}`;
+  return new SvcError('answer_wrong_form', message, { settled: true });
 }

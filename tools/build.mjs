@@ -31,7 +31,7 @@ const ENTRIES = [
   'src/providers/local/engine/worker.ts',
   'src/providers/local/gguf-worker.ts',
   'src/providers/local/inspect-worker.ts',
-  'src/runtime/tools/arguments-worker.ts',
+  'src/runtime/judge/worker.ts',
   'src/store/sqlite/worker.ts',
   'src/transport/dialect/documents/pdf-worker.ts',
 ];

@@ -15,7 +15,7 @@ import { isToBlame } from '../retry.ts';
 import type { ToolCall } from '../tool-call.ts';
 import { callsAfter, callsIn, type Phase, phaseOf, type Turn } from './turns.ts';
 
-export type { DeadlineName, FinishReason, Recovery, RunCreated, RunEvent, Usage };
+export type { Completion, DeadlineName, FinishReason, Recovery, RunCreated, RunEvent, Usage };
 
 const TERMINAL = [
   'run.completed',

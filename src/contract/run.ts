@@ -179,11 +179,11 @@ export const usage = object({
 });
 /**
  * `repetition`: it repeated itself, and was ended before its longest length. `not_json`: it was to
- * be JSON, and is none.
+ * be JSON, and is none. `wrong_form`: it does not fit the form that was asked for.
  */
 const REASONS = [
   ...(['stop', 'length', 'repetition', 'content_filter'] as const),
-  ...(['tool_calls', 'not_json', 'other'] as const),
+  ...(['tool_calls', 'not_json', 'wrong_form', 'other'] as const),
 ] as const;
 const finish_reason = oneOf(REASONS);
 export type FinishReason = v.InferOutput<typeof finish_reason>;
@@ -207,6 +207,12 @@ export const completion = fields('RunRecord', {
     v.exactOptional(oneOf(['generic'])),
     'The template of the model has no tools, so svc wrote them as a text. Absent: it has.',
   ],
+  form: [
+    68,
+    v.exactOptional(oneOf(['kept', 'compared'])),
+    'The answer has the form that was asked for: by the grammar that wrote it, or as compared.',
+  ],
+  form_problem: [69, v.exactOptional(text), 'Why the answer does not have that form.'],
   usage: [16, usage],
 });
 

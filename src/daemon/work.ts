@@ -23,12 +23,12 @@ import { mcpKey, mcpLogin, StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
+import { SeparateJudge } from '../runtime/judge/judge.ts';
 import { LOCAL, Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-recorder.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
-import { SeparateJudge } from '../runtime/tools/arguments-judge.ts';
 import { ToolCalls } from '../runtime/tools/tool-calls.ts';
 import { Budget } from '../runtime/usage/budget.ts';
 import type { EventStore } from '../store/port.ts';
@@ -172,12 +172,14 @@ export function buildWork(options: WorkOptions) {
     outputs,
     log,
   });
+  const judge = new SeparateJudge(limits);
   const executor = new RunExecutor({
     kernel,
     store,
     limits,
     log,
     outputs,
+    judge,
     provider: (request) => providers.portFor(request),
     refusal: (context) => budget.enter(context),
     enter: (...request) => providers.enter(...request),
@@ -214,7 +216,6 @@ export function buildWork(options: WorkOptions) {
     log,
     now: () => clock.now(),
   });
-  const judge = new SeparateJudge(limits);
   const toolCalls = new ToolCalls({ kernel, servers: mcp, judge, limits, log });
   const handlers: Omit<EffectHandlers, 'closeDaemon'> = {
     startAttempt: (params) => executor.start(params),

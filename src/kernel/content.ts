@@ -145,6 +145,7 @@ const ANSWER_FIELDS: ReadonlySet<string> = new Set([
   'turns',
   'tool_calls',
   'stop_sequence',
+  'form_problem',
 ]);
 const TOOL_FIELDS: ReadonlySet<string> = new Set(['arguments', 'text']);
 
@@ -197,6 +198,7 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
     return texts.keepsPieces
       ? data
       : { ...withoutTokens(data), text: '', token_ids: [], chars: String(data.text).length };
+  if (type === 'run.completed') return texts.stripAnswer(data);
   if (TOOL_TEXTS.has(type)) return texts.ofTool(data);
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }

@@ -1,10 +1,13 @@
-import { problemOfArguments } from '../../src/runtime/tools/arguments.ts';
-import type { ArgumentsJudge } from '../../src/runtime/tools/arguments-judge.ts';
+import { problemOfAnswer } from '../../src/runtime/judge/answers.ts';
+import { problemOfArguments } from '../../src/runtime/judge/arguments.ts';
+import type { AnswerJudge, ArgumentsJudge } from '../../src/runtime/judge/judge.ts';
 
 /** Judges in this process, at once. The schemas of tests are harmless. */
-export const judgeHere: ArgumentsJudge = {
+export const judgeHere: ArgumentsJudge & AnswerJudge = {
   judge: async (written, { schema }) => ({
     problem: problemOfArguments({ written, schema: JSON.stringify(schema), characters: 2000 }),
   }),
+  compare: async (written, { schema }) =>
+    problemOfAnswer({ written, schema: JSON.stringify(schema), characters: 2000 }),
   warm() {},
 };

@@ -16,6 +16,7 @@ import type { ProviderKeys } from '../../src/providers/keys/port.ts';
 import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { DaemonHistory, StopReports } from '../../src/runtime/health/daemon-history.ts';
+import type { ArgumentsJudge } from '../../src/runtime/judge/judge.ts';
 import { OneDaemon } from '../../src/runtime/placement.ts';
 import { Providers } from '../../src/runtime/providers/providers.ts';
 import { Pulls } from '../../src/runtime/pulls/pulls.ts';
@@ -23,7 +24,6 @@ import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-recorder.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
-import type { ArgumentsJudge } from '../../src/runtime/tools/arguments-judge.ts';
 import { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
@@ -139,6 +139,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   });
   const budget = new Budget({ kernel, store, config });
   const executor = new RunExecutor({
+    judge: judgeHere,
     kernel,
     store,
     limits: config.limits,

@@ -109,6 +109,7 @@ export class Life {
     });
     const budget = new Budget({ kernel, store, config });
     const executor = new RunExecutor({
+      judge: judgeHere,
       kernel,
       store,
       limits: config.limits,

@@ -1,4 +1,4 @@
-import { answerNotJson, errors, fromBody, SvcError } from '../../errors.ts';
+import { errors, formError, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { WordWrap } from '../../logs/word-wrap.ts';
@@ -259,7 +259,8 @@ function flawOf(
     return new SvcError('answer_cut', `${cutAsAsked(maxTokens)} It is no whole JSON.`, {
       hint: 'Give it more tokens: --max-tokens.',
     });
-  if (finish_reason === 'not_json') return answerNotJson(run);
+  const misfit = formError(run);
+  if (misfit !== null) return misfit;
   if (hasText || output !== '') return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
   return new SvcError('answer_empty', silence(run), { hint });

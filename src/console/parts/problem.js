@@ -7,7 +7,14 @@ import { el } from './dom.js';
  */
 
 /** Codes that are no error: what the user did, and what the answer lacks. */
-const MILD = new Set(['length', 'repetition', 'content_filter', 'not_json', 'no_text']);
+const MILD = new Set([
+  'length',
+  'repetition',
+  'content_filter',
+  'not_json',
+  'wrong_form',
+  'no_text',
+]);
 const USUAL = new Set(['run_cancelled']);
 
 /**
@@ -35,7 +42,14 @@ export function drawProblem(box, error) {
  * @param {import('../state/model.js').Run} run
  * @returns {Problem | null}
  */
-export function problemOf({ error, state, finish_reason, output, output_parts = [] }) {
+export function problemOf({
+  error,
+  state,
+  finish_reason,
+  form_problem,
+  output,
+  output_parts = [],
+}) {
   if (error !== null || state !== 'completed') return error;
   if (finish_reason === 'length')
     return {
@@ -59,6 +73,12 @@ export function problemOf({ error, state, finish_reason, output, output_parts = 
     return {
       code: 'not_json',
       message: 'The answer was to be JSON, and is none.',
+      hint: 'Ask again, or ask another model.',
+    };
+  if (finish_reason === 'wrong_form')
+    return {
+      code: 'wrong_form',
+      message: `The answer does not fit the form that was asked for. ${form_problem ?? ''}`.trim(),
       hint: 'Ask again, or ask another model.',
     };
   if (output.trim() !== '' || output_parts.some(({ type }) => type !== 'reasoning')) return null;

@@ -36,9 +36,10 @@ const FIELD = /^[a-z][a-z0-9_]{0,40}$/;
 const NAMES =
   'http|disconnect|grpc|socket|console|signal|command line|drain|force|store_full|' +
   'daemon_stopping|model_changed|requested|queue|total|first_output|idle|stop|length|' +
-  'repetition|content_filter|tool_calls|not_json|other|clean|failed|killed|power_lost|local|' +
-  'cloud|text|system|user|assistant|tool|tool_call|tool_result|reasoning|refusal|image|audio|' +
-  'json|auto|none|required|openai-compatible|llama.cpp|resume|restart|end|omitted';
+  'repetition|content_filter|tool_calls|not_json|wrong_form|kept|compared|other|clean|failed|' +
+  'killed|power_lost|local|cloud|text|system|user|assistant|tool|tool_call|tool_result|' +
+  'reasoning|refusal|image|audio|json|auto|none|required|openai-compatible|llama.cpp|resume|' +
+  'restart|end|omitted';
 
 let words: ReadonlySet<string> | null = null;
 

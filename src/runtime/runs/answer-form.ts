@@ -1,5 +1,5 @@
 import type { NewEvent } from '../../../machines/events.ts';
-import type { RunRequest } from '../../../machines/messages.ts';
+import type { ResponseFormat, RunRequest } from '../../../machines/messages.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { isRecord, JsonExcess, readForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
@@ -8,19 +8,27 @@ import type { OutputPart } from '../../providers/port.ts';
 /** The form of an answer that was to be JSON: many servers know no such form, and drop the wish. */
 
 /**
- * The event for a complete answer. One that was to be JSON and is none has its own reason, unless
- * the provider says itself why it is not whole. A text that costs too much to read is not judged.
+ * The event for a complete answer. One that does not have the form that was asked for has its own
+ * reason, unless the provider says itself why it is not whole. The engine says of an answer that
+ * its grammar kept the form.
  */
-export function judgeForm(
+export async function judgeForm(
   event: NewEvent<RunEvent>,
   { request: { response_format }, output }: Pick<RunContext, 'request' | 'output'>,
-): NewEvent<RunEvent> {
+  compare: (schema: NonNullable<ResponseFormat['schema']>) => Promise<string | null>,
+): Promise<NewEvent<RunEvent>> {
   if (event.type !== 'run.completed' || response_format === undefined || output.trim() === '')
     return event;
-  const isWhole = event.finish_reason === 'stop' || event.finish_reason === 'other';
-  return !isWhole || isJson(output, response_format.schema)
-    ? event
-    : { ...event, finish_reason: 'not_json' };
+  const { finish_reason, form } = event;
+  const isWhole = finish_reason === 'stop' || finish_reason === 'other';
+  if (!isWhole || form === 'kept') return event;
+  const { schema } = response_format;
+  if (!isJson(output, schema)) return { ...event, finish_reason: 'not_json' };
+  if (schema === null) return event;
+  const form_problem = await compare(schema);
+  return form_problem === null
+    ? { ...event, form: 'compared' }
+    : { ...event, finish_reason: 'wrong_form', form_problem };
 }
 
 /** Without a schema, any object or list. */

@@ -1,6 +1,6 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
-import type { RunRequest } from '../../../machines/messages.ts';
+import type { ResponseFormat, RunRequest } from '../../../machines/messages.ts';
 import { opaqueOf, textOf } from '../../../machines/messages.ts';
 import {
   ANSWER_EMPTY,
@@ -12,9 +12,10 @@ import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { terminalOf } from '../../../machines/run/next.ts';
 import { afterAnswer, isServed, requestNow } from '../../../machines/run/turns.ts';
+import { LOCAL } from '../../../machines/runs-to-start.ts';
 import { isIn } from '../../../machines/step.ts';
 import { ShortLived } from '../../async/short-lived.ts';
-import { fromBody, hasCode, SvcError } from '../../errors.ts';
+import { asSvcError, fromBody, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { pagesOf } from '../../kernel/pages.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -22,6 +23,7 @@ import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort, Resume } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
+import type { AnswerJudge } from '../judge/judge.ts';
 import type { Asking, Outcome, Patience, Usable } from '../providers/admission.ts';
 import { judgeForm, withoutFence } from './answer-form.ts';
 import type { OutputBudget } from './output-recorder.ts';
@@ -58,6 +60,8 @@ export interface RunExecutorOptions {
   onOutcome(provider: string, outcome: Outcome, asking: Asking): void;
   /** Bounds the texts of all answers in progress. */
   outputs: OutputBudget;
+  /** Compares answers with the schemas of their clients. */
+  judge: AnswerJudge;
   /** From 0 to 1, for the jitter of waits. */
   random?: () => number;
 }
@@ -123,7 +127,8 @@ export class RunExecutor {
       ended('answered');
       const answered = (kernel.tail(run_id) as RunSnapshot).context;
       const event = afterAnswer(answered, end, this.options.limits);
-      await kernel.tryAppend(run_id, judgeForm(event, answered));
+      const judged = await judgeForm(event, answered, (schema) => this.compare(answered, schema));
+      await kernel.tryAppend(run_id, judged);
     } catch (thrown) {
       if (mine.isStopped) {
         if (entered) ended(this.stall(run_id) ?? 'abandoned');
@@ -135,6 +140,19 @@ export class RunExecutor {
       }
     }
     await this.recordEnd(run_id);
+  }
+
+  /** Why an answer does not fit a schema. Null: it fits. */
+  private async compare(
+    { output, asked_by, client }: RunContext,
+    schema: NonNullable<ResponseFormat['schema']>,
+  ): Promise<string | null> {
+    const owner = fairName({ asked_by, client: withoutShell(client) });
+    try {
+      return await this.options.judge.compare(output, { schema, owner });
+    } catch (error) {
+      return `svc cannot compare it with the schema now: ${asSvcError(error).message}`;
+    }
   }
 
   /**
@@ -208,6 +226,8 @@ export class RunExecutor {
       );
 
     if (request.cloud) await this.recordSent(mine, request);
+    // Its grammar mostly keeps the form of a local answer.
+    if (request.provider !== LOCAL && request.response_format != null) this.options.judge.warm();
     this.options.outputs.open(run_id, request.provider, (why) => mine.cutOff(why));
     const heard = this.whileSilent(context, (why) => mine.cutOff(why));
     if (resume !== null) {

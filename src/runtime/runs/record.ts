@@ -50,6 +50,8 @@ export function runRecord(
     finish_reason: end.finish_reason,
     ...(end.stop_sequence === undefined ? {} : { stop_sequence: end.stop_sequence }),
     ...(end.load_ms === undefined ? {} : { load_ms: end.load_ms }),
+    ...(end.form === undefined ? {} : { form: end.form }),
+    ...(end.form_problem === undefined ? {} : { form_problem: end.form_problem }),
     usage: end.usage,
     ...speedIn(context),
     ...turnsOf(context),

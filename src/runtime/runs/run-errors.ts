@@ -2,7 +2,7 @@ import { type DaemonSnapshot, refusal } from '../../../machines/daemon/chart.ts'
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { answerNotJson, fromBody, isStoreError, SvcError } from '../../errors.ts';
+import { formError, fromBody, isStoreError, SvcError } from '../../errors.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
 import { shownId } from './ids.ts';
 
@@ -79,16 +79,12 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
  * 1. What is left of a wait counts from now. A wait that is over says nothing.
  * 2. It is settled if svc has repeated the attempt.
  * 3. A key leads to the same end for ever, so under it nothing can be asked again.
- * 4. An answer that was to be JSON and is none counts as an error.
+ * 4. An answer that does not have the form that was asked for counts as an error.
  */
-export function errorOfRun(
-  { error, ended_at, attempts, idempotency_key, provider, finish_reason }: RunRecord,
-  now: number,
-): SvcError | null {
-  if (finish_reason === 'not_json') {
-    const failure = answerNotJson({ provider });
-    return idempotency_key === null ? failure : endOfKey(failure);
-  }
+export function errorOfRun(run: RunRecord, now: number): SvcError | null {
+  const { error, ended_at, attempts, idempotency_key } = run;
+  const misfit = formError(run);
+  if (misfit !== null) return idempotency_key === null ? misfit : endOfKey(misfit);
   if (error === null) return null;
   if (idempotency_key !== null) return endOfKey(fromBody(error));
   const failure = fromBody(error, { settled: attempts > 1 });

@@ -1,6 +1,7 @@
 import type { AnySchema } from 'ajv';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/run.ts';
+import { plainSchema } from '../../forms/plain-schema.ts';
 
 /**
  * Whether the schemas of a request are JSON schemas. A model that gets a wrong one answers with
@@ -28,7 +29,8 @@ async function checkSchema(
   what: string,
 ): Promise<void> {
   if (Object.keys(schema).length === 0) return;
-  const problem = await problemOf(schema, typeof $schema === 'string' && OLDER.test($schema));
+  const plain = plainSchema(schema) as AnySchema;
+  const problem = await problemOf(plain, typeof $schema === 'string' && OLDER.test($schema));
   if (problem !== null) throw wrong(param, `${param}: ${what} is no JSON schema. ${problem}`);
 }
 

@@ -16,7 +16,7 @@ import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
-import type { ArgumentsJudge, Verdict } from './arguments-judge.ts';
+import type { ArgumentsJudge, Verdict } from '../judge/judge.ts';
 import { Reporter } from './reporter.ts';
 
 export interface ToolCallsOptions {

@@ -10,7 +10,7 @@ import {
 } from '../../../machines/messages.ts';
 import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/run/context.ts';
 import type { ToolCall } from '../../../machines/tool-call.ts';
-import { SvcError } from '../../errors.ts';
+import { formError, SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { eventData } from '../stream/event-forms.ts';
 import type { Outflow } from '../stream/unsent-bytes.ts';
@@ -129,7 +129,8 @@ function pieceIn(
       ? pieceOf(data, prompt_tokens)
       : null;
   // No API of others has a reason for it, so it is an error there.
-  if (type === 'run.completed') return data.finish_reason === 'not_json' ? null : endOf(data);
+  if (type === 'run.completed')
+    return formError({ ...data, provider: '' }) !== null ? null : endOf(data);
   if (type === 'run.turn_completed') return { type: 'turn' };
   const isAgain = type === 'run.started' && data.resumes !== true && (data.turn ?? 0) === turns;
   return isAgain ? { type: 'restart' } : null;

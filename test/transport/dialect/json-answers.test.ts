@@ -80,6 +80,44 @@ for (const [path, body, place] of ASKS) {
   });
 }
 
+for (const [path, body, place] of ASKS.filter(([, sent]) =>
+  JSON.stringify(sent).includes('number'),
+))
+  test(`${path}: JSON that does not fit the schema is an error, whole and streamed`, async ({
+    real,
+  }) => {
+    const said =
+      'The answer of local does not fit the form that was asked for. It/a must be number';
+    real.provider.script = [output('{"a":"x"}', 1), finish()];
+    const whole = await post(real, path, { ...body, stream: false });
+    assert.equal([whole.status, whole.headers['x-should-retry']], [502, 'false']);
+    assert.match(whole.text, said);
+    const { text, headers } = await post(real, path, { ...body, stream: true });
+    assert.match(text, said);
+    assert.not.match(text, /"finish_reason":"stop"|"stop_reason":"end_turn"|"done":true|\[DONE\]/);
+    assert.not.match(text, /response\.completed/);
+    const run = await real.runtime.runs.get(String(headers['x-svc-run-id']));
+    assert.equal([run.state, run.finish_reason], ['completed', 'wrong_form']);
+    assert.equal([run.form_problem, run.form], ['It/a must be number.', undefined]);
+    assert.equal([run.output, run.usage.output_tokens], ['{"a":"x"}', 1]);
+    real.provider.script = [output('{"a":1}', 1), finish()];
+    const right = await post(real, path, { ...body, stream: false });
+    assert.equal([right.status, textAt(right.json, place)], [200, '{"a":1}']);
+    const id = String(right.headers['x-svc-run-id']);
+    assert.is((await real.runtime.runs.get(id)).form, 'compared');
+  });
+
+test('an answer that the grammar of its engine wrote is not compared', async ({ real }) => {
+  const kept = { ...(finish() as Extract<OutputPart, { type: 'finish' }>), form: 'kept' as const };
+  real.provider.script = [output('{"a":"x"}', 1), kept];
+  const { status, headers } = await post(real, '/v1/completions', {
+    prompt: 'Hi',
+    guided_json: schema,
+  });
+  assert.is(status, 200);
+  assert.is((await real.runtime.runs.get(String(headers['x-svc-run-id']))).form, 'kept');
+});
+
 test('a stored response that is no JSON has failed, with its usage', async ({ real }) => {
   real.provider.script = [output('No.', 1), finish()];
   const body = { input: 'Hi', text: { format: json_object }, stream: true };

@@ -1,7 +1,8 @@
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { Grammar } from './decode/grammar.ts';
-import { isNote, type Strictness, schemaGrammar } from './grammar/schema.ts';
+import { isNote } from './grammar/merge.ts';
+import { type SchemaGrammar, type Strictness, schemaGrammar } from './grammar/schema.ts';
 import type { LoadedModel } from './load.ts';
 import type { Token } from './native/model.ts';
 import type { Reader } from './reader/reader.ts';
@@ -38,6 +39,8 @@ export class Constraint {
   /** Tokens of reasoning so far. */
   private thought = 0;
   private phase: string | null = null;
+  /** Whether the grammar says all of the form of the text. Null: no text was written by it. */
+  private saysAll: boolean | null = null;
   private present: Grammar | undefined;
 
   constructor(
@@ -50,6 +53,11 @@ export class Constraint {
     this.thoughts = thoughts;
     this.reader = reader;
     this.change();
+  }
+
+  /** Whether a whole text has the form that was asked for. */
+  get keepsForm(): boolean {
+    return this.saysAll === true;
   }
 
   /** Undefined: the next token is free. */
@@ -110,7 +118,7 @@ export class Constraint {
       const name = this.reader.argumentsOf;
       const tool = tools.find((each) => each.name === name);
       try {
-        return this.make([this.json(argumentsOf(tool), 'leave_out')]);
+        return this.make([this.json(argumentsOf(tool), 'leave_out').text]);
       } catch (error) {
         const isUnsaid = error instanceof SvcError && error.code === 'capability_missing';
         if (text === 'free' && isUnsaid) return null;
@@ -119,12 +127,13 @@ export class Constraint {
     }
     const begins = calls.map(literal).join(' | ');
     if (text === 'free' || text === 'none') return this.make([`root ::= ${begins}`]);
-    const json = this.json(text.schema ?? { type: 'object' }, 'refuse');
+    const { text: json, unsaid } = this.json(text.schema ?? { type: 'object' }, 'refuse');
+    this.saysAll = unsaid.length === 0;
     if (begins === '') return this.make([json]);
     return this.make([`root ::= answer | ${begins}`, json.replace(/^root ::=/, 'answer ::=')]);
   }
 
-  private json(schema: unknown, strictness: Strictness): string {
+  private json(schema: unknown, strictness: Strictness): SchemaGrammar {
     return this.loaded.limited(() => schemaGrammar(schema, strictness));
   }
 

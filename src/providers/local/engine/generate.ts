@@ -69,9 +69,11 @@ async function generateWithin(
   let repeats = false;
   const finish = (reason: Reason, output_tokens = made): Completion => {
     output.push(answer.end(), null, null);
+    const isWhole = reason === 'stop' && answer.reader.ended === null;
     return {
       ...endOf(answer, reason),
       ...(isGeneric ? { tool_form: 'generic' } : {}),
+      ...(isWhole && constraint?.keepsForm === true ? { form: 'kept' } : {}),
       ...pace.speed(),
       usage: {
         input_tokens: prompt.length,

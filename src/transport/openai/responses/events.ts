@@ -380,8 +380,9 @@ export class ResponseEvents {
     return events;
   }
 
-  private completed(at: number, { finish_reason, usage }: Completion): ResponseEvent[] {
-    const { status, error } = endingOf(finish_reason, this.source.request);
+  private completed(at: number, end: Completion): ResponseEvent[] {
+    const { finish_reason, usage } = end;
+    const { status, error } = endingOf(end, this.source.request);
     const shown = status === 'completed' ? status : 'incomplete';
     const events =
       this.source.fields.compaction === true

@@ -1,7 +1,7 @@
 import type { Failure } from '../../../../machines/events.ts';
 import type { RunRequest, SourceRequest } from '../../../../machines/messages.ts';
-import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
-import { answerNotJson, fromBody, type SvcError } from '../../../errors.ts';
+import type { Completion, FinishReason, Usage } from '../../../../machines/run/context.ts';
+import { formError, fromBody, type SvcError } from '../../../errors.ts';
 import { idIn, runIdOf } from '../../dialect/ids.ts';
 import type { McpTool } from '../../dialect/mcp-tools.ts';
 import { bodyOf, modelOf, renameParams } from '../parts.ts';
@@ -168,11 +168,12 @@ function errorOf(failure: Failure): Item {
 
 /** How a response ends. The API has no reason for an answer of a wrong form: it has failed. */
 export function endingOf(
-  reason: FinishReason,
-  request: Pick<RunRequest, 'provider'>,
+  end: Pick<Completion, 'finish_reason'> & Partial<Pick<Completion, 'form_problem'>>,
+  { provider }: Pick<RunRequest, 'provider'>,
 ): { status: 'completed' | 'incomplete' | 'failed'; error: Failure | null } {
-  if (reason === 'not_json') return { status: 'failed', error: answerNotJson(request).summary() };
-  return { status: cutBy(reason) === null ? 'completed' : 'incomplete', error: null };
+  const misfit = formError({ ...end, provider });
+  if (misfit !== null) return { status: 'failed', error: misfit.summary() };
+  return { status: cutBy(end.finish_reason) === null ? 'completed' : 'incomplete', error: null };
 }
 
 /** Why a response is incomplete. Null: it is complete. */
@@ -187,6 +188,7 @@ const REASONS: Readonly<Record<FinishReason, string | null>> = {
   stop: null,
   tool_calls: null,
   not_json: null,
+  wrong_form: null,
   other: null,
 };
 

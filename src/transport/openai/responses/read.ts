@@ -136,7 +136,17 @@ function fromRecord(source: ResponseRequest, record: RunRecord): ResponseEvents 
 }
 
 function* eventsOf(record: RunRecord): Generator<RunLogEvent> {
-  const { state, output, output_parts, finish_reason, usage, error, ended_at, tools = [] } = record;
+  const {
+    state,
+    output,
+    output_parts,
+    finish_reason,
+    usage,
+    error,
+    ended_at,
+    form_problem,
+    tools = [],
+  } = record;
   const at = Date.parse(ended_at ?? record.created_at);
   if (record.started_at !== null) yield { type: 'run.started', at, data: {} };
   for (const part of output_parts ?? [{ type: 'text' as const, text: output }]) {
@@ -149,7 +159,8 @@ function* eventsOf(record: RunRecord): Generator<RunLogEvent> {
     yield { type: 'run.output_appended', at, data: { ...data, ...own } };
   }
   if (ended_at === null) return;
-  if (state === 'completed') yield { type: 'run.completed', at, data: { finish_reason, usage } };
+  if (state === 'completed')
+    yield { type: 'run.completed', at, data: { finish_reason, usage, form_problem } };
   else if (state === 'cancelled') yield { type: 'run.cancelled', at, data: {} };
   else yield { type: 'run.failed', at, data: { error } };
 }

@@ -6,7 +6,8 @@ const FORMATS: Readonly<Record<string, string>> = {
   time: '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] ("." [0-9]{1,6})? zone',
   'date-time': 'format-date "T" format-time',
   duration: '"P" (count "W" | count "D" ("T" clock)? | "T" clock)',
-  email: '[a-zA-Z0-9_+-]{1,20} ("." [a-zA-Z0-9_+-]{1,20}){0,3} "@" format-hostname',
+  email:
+    '[a-zA-Z0-9_+-]{1,20} ("." [a-zA-Z0-9_+-]{1,20}){0,3} "@"' + ' (label "."){1,3} [a-zA-Z]{2,20}',
   hostname: 'label ("." label){1,3}',
   ipv4: 'octet ("." octet){3}',
   ipv6: 'group (":" group){7}',

@@ -34,47 +34,109 @@ const BOTH: Readonly<Record<string, Merge>> = {
 };
 const NUMBERS = ['number', 'integer'];
 
-/** Words that say nothing about values. Those of the first schema stay. */
-export const NOTES: readonly string[] = [
-  'title',
-  'description',
-  'default',
-  'examples',
-  'deprecated',
-  'readOnly',
-  'writeOnly',
-  'definitions',
+export const STRING_WORDS = ['minLength', 'maxLength', 'pattern'];
+export const NUMBER_WORDS = [
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
 ];
-const isNote = (key: string) => NOTES.includes(key) || key.startsWith('$');
+export const ARRAY_WORDS = [
+  'items',
+  'prefixItems',
+  'additionalItems',
+  'minItems',
+  'maxItems',
+  'uniqueItems',
+  'contains',
+  'unevaluatedItems',
+];
+export const OBJECT_WORDS = [
+  'properties',
+  'required',
+  'additionalProperties',
+  'patternProperties',
+  'propertyNames',
+  'minProperties',
+  'maxProperties',
+  'dependentRequired',
+  'dependentSchemas',
+  'dependencies',
+  'unevaluatedProperties',
+];
+const VALUE_WORDS = ['type', 'const', 'enum', '$ref', '$dynamicRef', '$recursiveRef'];
+const SCHEMA_WORDS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
 
 /**
- * One schema for the values that all of them allow. False: there are none. Null: no schema without
- * `allOf` says it.
+ * The words that say which values are valid. Any other word is a note, as JSON schema has it, or
+ * the OpenAPI documents that exporters take their words from.
  */
-export function mergeSchemas(schemas: readonly unknown[]): Schema | boolean | null {
+export const ASSERTIONS: ReadonlySet<string> = new Set([
+  ...VALUE_WORDS,
+  ...SCHEMA_WORDS,
+  ...STRING_WORDS,
+  ...NUMBER_WORDS,
+  ...ARRAY_WORDS,
+  ...OBJECT_WORDS,
+]);
+
+/** Whether no word of a schema says which values are valid. */
+export function isNote(schema: Schema): boolean {
+  return Object.keys(schema).every((word) => !ASSERTIONS.has(word) || schema[word] === undefined);
+}
+
+/**
+ * One schema for the values that all of them allow. False: there are none. Of a word that cannot be
+ * said for both, the first one stays, and `onLost` hears of it.
+ */
+export function mergeSchemas(
+  schemas: readonly unknown[],
+  onLost: (word: string) => void = () => {},
+): Schema | boolean {
   let merged: Schema = {};
   for (const schema of schemas) {
-    if (schema === true) continue;
     if (schema === false) return false;
-    if (!isRecord(schema) || Array.isArray(schema)) return null;
-    const next = mergeTwo(merged, schema);
-    if (typeof next === 'boolean' || next === null) return next;
+    if (!isRecord(schema) || Array.isArray(schema)) continue;
+    const next = mergeTwo(merged, schema, onLost);
+    if (next === false) return next;
     merged = next;
   }
   return merged;
 }
 
-function mergeTwo(one: Schema, other: Schema): Schema | false | null {
-  const merged: Record<string, unknown> = { ...other, ...one };
+function mergeTwo(one: Schema, other: Schema, onLost: (word: string) => void): Schema | false {
+  const merged: Record<string, unknown> = { ...other, ...one, ...mergeItems(one, other, onLost) };
   for (const key of Object.keys(other)) {
-    if (key === 'properties' || key === 'additionalProperties' || isNote(key)) continue;
+    if (MERGED_TOGETHER.has(key) || !ASSERTIONS.has(key)) continue;
     if (!Object.hasOwn(one, key) || isDeepStrictEqual(one[key], other[key])) continue;
     const merge = BOTH[key];
-    if (merge === undefined) return null;
-    merged[key] = merge(one[key], other[key]);
+    if (merge === undefined) onLost(key);
+    else merged[key] = merge(one[key], other[key]);
   }
   if (Array.isArray(merged.type) && merged.type.length === 0) return false;
   return { ...merged, ...mergeProperties(one, other) };
+}
+
+const ITEMS = ['items', 'prefixItems', 'additionalItems'];
+const MERGED_TOGETHER: ReadonlySet<string> = new Set([
+  ...ITEMS,
+  'properties',
+  'additionalProperties',
+]);
+
+/** What `items` is about depends on the `prefixItems` beside it. */
+function mergeItems(one: Schema, other: Schema, onLost: (word: string) => void): Schema {
+  const [some, others] = [one, other].map((schema) =>
+    Object.fromEntries(ITEMS.flatMap((word) => (word in schema ? [[word, schema[word]]] : []))),
+  ) as [Schema, Schema];
+  if (Object.keys(some).length === 0 || isDeepStrictEqual(some, others)) return others;
+  if (Object.keys(others).length === 0) return some;
+  const isAlike = [some, others].every((schema) => Object.keys(schema).join() === 'items');
+  if (isAlike && ![some.items, others.items].some(Array.isArray))
+    return { items: both(some.items, others.items) };
+  onLost('items');
+  return { prefixItems: undefined, additionalItems: undefined, items: undefined, ...some };
 }
 
 /** What one schema says of further properties also holds for those that only the other one has. */

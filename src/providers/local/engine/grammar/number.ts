@@ -10,6 +10,8 @@ export interface Bounds {
 /** Digits of a number without a bound. All of these are exact in a double. */
 const DIGITS = 15;
 export const LARGEST = 10 ** DIGITS - 1;
+/** Of a number with a bound on its places: a double says with so many whether it is a multiple. */
+const DIGITS_OF_MULTIPLES = 12;
 
 export function boundsOf(schema: Readonly<Record<string, unknown>>): Bounds {
   const number = (word: string, none: number) =>
@@ -33,6 +35,17 @@ export function wholeBounds({ least, most, isAbove, isBelow }: Bounds): WholeBou
   };
 }
 
+/** Whole bounds, each included, that have all numbers within the given ones. */
+export function outerBounds({ least, most, isAbove, isBelow }: Bounds): Bounds {
+  const isBroken = (bound: number | null) => bound !== null && !Number.isInteger(bound);
+  return {
+    least: least === null ? null : Math.floor(least),
+    most: most === null ? null : Math.ceil(most),
+    isAbove: isAbove && !isBroken(least),
+    isBelow: isBelow && !isBroken(most),
+  };
+}
+
 type WholeBounds = Pick<Bounds, 'least' | 'most'>;
 
 /** The grammar of all whole numbers within bounds. Null: there are none. */
@@ -46,27 +59,51 @@ export function integerRule({ least, most }: WholeBounds): string | null {
   return `(${ways.join(' | ')})`;
 }
 
-/** The grammar of numbers within whole bounds, with at most 15 places. Null: there are none. */
-export function numberRule({ least, most, isAbove, isBelow }: Bounds): string | null {
-  if (least === null && most === null) return 'number';
-  const [from, to] = [least ?? -LARGEST, most ?? LARGEST];
+/**
+ * The grammar of numbers within whole bounds, with at most so many places: null for any, which are
+ * at most 15. Null: there are no such numbers.
+ */
+export function numberRule(
+  { least, most, isAbove, isBelow }: Bounds,
+  places: number | null = null,
+): string | null {
+  if (least === null && most === null && places === null) return 'number';
+  const largest = places === null ? LARGEST : 10 ** (DIGITS_OF_MULTIPLES - places) - 1;
+  const [from, to] = [Math.max(least ?? -largest, -largest), Math.min(most ?? largest, largest)];
   const isOpen = { least: least !== null && isAbove, most: most !== null && isBelow };
   if (from > to) return null;
+  const some = { places: places ?? DIGITS };
   const negative =
-    from < 0 ? positives(Math.max(0, -to), -from, to < 0 && isOpen.most, isOpen.least) : '';
+    from < 0
+      ? positives(Math.max(0, -to), -from, {
+          ...some,
+          isAbove: to <= 0 && isOpen.most,
+          isBelow: isOpen.least,
+        })
+      : '';
   const positive =
-    to >= 0 ? positives(Math.max(0, from), to, from >= 0 && isOpen.least, isOpen.most) : '';
+    to >= 0
+      ? positives(Math.max(0, from), to, {
+          ...some,
+          isAbove: from >= 0 && isOpen.least,
+          isBelow: isOpen.most,
+        })
+      : '';
   const ways = [negative && `"-" (${negative})`, positive].filter((way) => way !== '');
   return ways.length === 0 ? null : `(${ways.join(' | ')})`;
 }
 
 /** Numbers from 0 or more. `isAbove`, `isBelow`: the bound itself is not allowed. */
-function positives(from: number, to: number, isAbove: boolean, isBelow: boolean): string {
+function positives(
+  from: number,
+  to: number,
+  { isAbove, isBelow, places }: { isAbove: boolean; isBelow: boolean; places: number },
+): string {
   const ways = [];
   const whole = isAbove ? from + 1 : from;
-  if (isAbove && from < to) ways.push(`"${from}." [0-9]{0,14} [1-9]`);
-  if (whole < to) ways.push(`(${naturals(whole, to - 1)}) ("." [0-9]{1,15})?`);
-  if (!isBelow && whole <= to) ways.push(`"${to}" ("." "0"{1,15})?`);
+  if (isAbove && from < to) ways.push(`"${from}." [0-9]{0,${places - 1}} [1-9]`);
+  if (whole < to) ways.push(`(${naturals(whole, to - 1)}) ("." [0-9]{1,${places}})?`);
+  if (!isBelow && whole <= to) ways.push(`"${to}" ("." "0"{1,${places}})?`);
   return ways.join(' | ');
 }
 

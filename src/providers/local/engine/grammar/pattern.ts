@@ -26,11 +26,17 @@ const ESCAPES: readonly (readonly [code: number, spelling: string])[] = [
 /** What the largest part of a pattern may be repeated. */
 const REPEATED_MAX = 1000;
 
+/** A rule, and the part of the pattern that it does not say. Null: it has no other texts. */
+export interface PatternRule {
+  rule: string;
+  unsaid: string | null;
+}
+
 /**
- * The grammar of all texts, with their quotes, that have this pattern somewhere. Throws
- * UnknownPattern.
+ * The grammar of all texts, with their quotes, that have this pattern somewhere. What looks ahead
+ * or back is left out and named. Throws UnknownPattern.
  */
-export function patternRule(pattern: string): string {
+export function patternRule(pattern: string): PatternRule {
   // Few schemas have a pattern, and the parser is large.
   const { RegExpParser } = createRequire(import.meta.url)('@eslint-community/regexpp');
   const { alternatives }: AST.Pattern = parsed(() =>
@@ -38,7 +44,10 @@ export function patternRule(pattern: string): string {
       unicode: true,
     }),
   );
-  const ways = alternatives.map(({ elements }) => {
+  const unsaid: string[] = [];
+  const ways = alternatives.map(({ elements: all }) => {
+    const elements = all.filter((each) => !isLook(each));
+    unsaid.push(...all.filter(isLook).map(({ raw }) => raw));
     const [first, last] = [elements[0], elements.at(-1)];
     const isStart = first?.type === 'Assertion' && first.kind === 'start';
     const isEnd = last?.type === 'Assertion' && last.kind === 'end';
@@ -51,7 +60,12 @@ export function patternRule(pattern: string): string {
     const [before, after] = [isStart ? '' : 'letter*', isEnd ? '' : 'letter*'];
     return [before, sequence(inner), after].filter((part) => part !== '').join(' ') || '""';
   });
-  return `("\\"" (${ways.join(' | ')}) "\\"")`;
+  const rule = `("\\"" (${ways.join(' | ')}) "\\"")`;
+  return { rule, unsaid: unsaid.length === 0 ? null : `the part ${unsaid[0]}` };
+}
+
+function isLook(node: AST.Element): boolean {
+  return node.type === 'Assertion' && node.kind !== 'start' && node.kind !== 'end';
 }
 
 function parsed<T>(parse: () => T): T {

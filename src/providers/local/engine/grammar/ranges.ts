@@ -41,13 +41,36 @@ export function rangesOf(node: SetNode): readonly Range[] {
     }
     case 'CharacterSet': {
       if (node.kind === 'any') return without(LINE_ENDS);
-      const known = { digit: DIGITS, word: WORD, space: SPACES, property: null }[node.kind];
-      if (known === null) throw new UnknownPattern(`the part ${node.raw}`);
+      if (node.kind === 'property') return propertyRanges(node.raw);
+      const known = { digit: DIGITS, word: WORD, space: SPACES }[node.kind];
       return node.negate ? without(known) : known;
     }
     default:
       throw new UnknownPattern(`the part ${node.raw}`);
   }
+}
+
+const properties = new Map<string, readonly Range[]>();
+const PROPERTIES_MAX = 16;
+
+/** The letters of a property such as `\\p{L}`, as the regular expressions of JavaScript have it. */
+function propertyRanges(raw: string): readonly Range[] {
+  const known = properties.get(raw);
+  if (known !== undefined) return known;
+  const has = new RegExp(raw, 'u');
+  const ranges: Range[] = [];
+  let from = -1;
+  for (let code = 0; code <= TOP + 1; code += 1) {
+    const isIn = code <= TOP && has.test(String.fromCodePoint(code));
+    if (isIn && from < 0) from = code;
+    if (!isIn && from >= 0) {
+      ranges.push([from, code - 1]);
+      from = -1;
+    }
+  }
+  if (properties.size >= PROPERTIES_MAX) properties.clear();
+  properties.set(raw, ranges);
+  return ranges;
 }
 
 /** All letters but these. */

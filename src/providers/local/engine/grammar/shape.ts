@@ -24,6 +24,10 @@ export interface ObjectShape {
   readonly properties: readonly Property[];
   /** The value of each further property. Null: there is none. */
   readonly others: Shape | null;
+  /** The rule of the names of further properties. Absent: any text. */
+  readonly nameRule?: string;
+  /** Each object has at least one property. */
+  readonly isFilled?: boolean;
 }
 
 export interface Property {
@@ -64,8 +68,15 @@ export function findEnding(named: NamedShapes): (shape: Shape) => boolean {
         return ending.has(shape.to);
       case 'ways':
         return shape.ways.some(ends);
-      case 'object':
-        return shape.properties.every((property) => !property.isRequired || ends(property.shape));
+      case 'object': {
+        const { properties, others, isFilled = false } = shape;
+        const canFill = () =>
+          (others !== null && ends(others)) || properties.some((property) => ends(property.shape));
+        return (
+          properties.every((property) => !property.isRequired || ends(property.shape)) &&
+          (!isFilled || canFill())
+        );
+      }
       case 'array':
         return mostItems(shape, ends) >= shape.least;
       default:

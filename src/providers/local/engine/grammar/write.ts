@@ -109,7 +109,7 @@ class Writer {
   }
 
   /** Properties come in their order. Those that are not required may be left out. */
-  private object({ properties, others }: ObjectShape): string {
+  private object({ properties, others, nameRule, isFilled = false }: ObjectShape): string {
     const all = properties.filter(({ shape }) => this.ends(shape));
     const names = all.map(() => this.name());
     const other =
@@ -118,6 +118,7 @@ class Writer {
         : this.reused(
             this.other(
               properties.map(({ name }) => name),
+              nameRule ?? 'string',
               others,
             ),
           );
@@ -144,14 +145,15 @@ class Writer {
     for (const [at, { shape }] of (all as readonly Property[]).entries())
       this.add(names[at] as string, `colon ${this.expression(shape)} ${rest[at]}`);
     const { mayEnd, key } = next(0);
-    const ways = [key, mayEnd && other !== null ? `${other} ${more}` : null, mayEnd ? '""' : null];
+    const none = mayEnd && !isFilled ? '""' : null;
+    const ways = [key, mayEnd && other !== null ? `${other} ${more}` : null, none];
     return `"{" space (${ways.filter((way) => way !== null).join(' | ')}) space "}"`;
   }
 
   /** A property with a name that is none of these. */
-  private other(names: readonly string[], shape: Shape): string {
+  private other(names: readonly string[], nameRule: string, shape: Shape): string {
     const value = this.expression(shape);
-    if (names.length === 0) return `string colon ${value}`;
+    if (names.length === 0) return `${nameRule} colon ${value}`;
     const { rule, rules } = otherThan(this.name(), names);
     this.addAll(rules);
     return `"\\"" ${rule} colon ${value}`;

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../../src/limits.ts';
-import { SeparateJudge } from '../../../src/runtime/tools/arguments-judge.ts';
+import { SeparateJudge } from '../../../src/runtime/judge/judge.ts';
 import { SCHEMA_BOMBS, type SchemaBomb } from '../../helpers/schema-bombs.ts';
 
 /** What a schema of a server of tools may cost. */
@@ -62,6 +62,64 @@ for (const [keyword, { schema, arguments: written }] of Object.entries(SCHEMA_BO
     } else assert.ok((problem ?? '').length < 2100);
     assert.ok(process.memoryUsage.rss() - before < 100_000_000);
   });
+
+const compare = (judge: SeparateJudge, written: string, schema: Record<string, unknown>) =>
+  judge.compare(written, { schema, owner: 'a client' });
+
+test('an answer is compared with its schema, and the client hears in bounds what is wrong', async () => {
+  const judge = new SeparateJudge(defaultLimits);
+  assert.is(await compare(judge, '{"a":"b"}', FINE), null);
+  assert.is(await compare(judge, '{"a":1}', FINE), 'It/a must be string.');
+  const cases: [schema: Record<string, unknown>, right: string, wrong: string][] = [
+    [{ type: 'string', pattern: '^(?=a)[ab]$' }, '"a"', '"b"'],
+    [{ type: 'string', pattern: '^a\\_$' }, '"a_"', '"a"'],
+    [{ type: 'number', multipleOf: 0.01 }, '0.07', '0.075'],
+    [
+      { type: 'object', properties: { constructor: { type: 'number' } } },
+      '{}',
+      '{"constructor":{}}',
+    ],
+    [{ type: 'string', nullable: true }, 'null', '1'],
+    [{ type: 'number', minimum: 1, exclusiveMinimum: true }, '1.5', '1'],
+    [{ $async: true, type: 'null' }, 'null', '1'],
+    [{ type: 'array', items: { type: 'null' }, uniqueItems: true }, '[null]', '[null,null]'],
+    [
+      { $id: 'https://a.example/b', $ref: '#/$defs/c', $defs: { c: { type: 'null' } } },
+      'null',
+      '1',
+    ],
+    [
+      { $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'null' }] },
+      '[null,1]',
+      '[1]',
+    ],
+    [
+      { properties: { nullable: { type: 'null' }, id: { const: { id: 1 } } } },
+      '{"id":{"id":1}}',
+      '{"id":{}}',
+    ],
+  ];
+  for (const [schema, right, wrong] of cases) {
+    assert.is(await compare(judge, right, schema), null, right);
+    assert.match((await compare(judge, wrong, schema)) ?? '', /^It/, wrong);
+  }
+  const deep = `${'['.repeat(100)}${']'.repeat(100)}`;
+  assert.is(await compare(judge, deep, {}), 'It has more than 64 levels, too many to compare.');
+  assert.match(
+    (await compare(judge, '1', { $ref: 'https://a.example/c' })) ?? '',
+    /^svc cannot compare it with the schema: can't resolve reference https:/,
+  );
+});
+
+test('a schema that needs too long makes no answer right', async () => {
+  const judge = new SeparateJudge(limits);
+  const slow = { type: 'string', pattern: '^(x+x+)+y$' };
+  const problem = 'The schema needs more than 400 ms, so the answer cannot be compared with it.';
+  assert.is(await compare(judge, JSON.stringify('x'.repeat(100)), slow), problem);
+  assert.is(await compare(judge, '"xxy"', slow), problem, 'it is known now');
+  const other = await judge.judge('{"a":"b"}', of('good', FINE));
+  assert.is(other.problem, null);
+});
 
 test('a server whose schemas are slow does not keep the judge from another one', async () => {
   const judge = new SeparateJudge({ ...limits, tool_judge_ms: 2000 });

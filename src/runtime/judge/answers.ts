@@ -1,0 +1,48 @@
+import { Ajv, type Options } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { plainSchema } from '../../forms/plain-schema.ts';
+import type { Judging } from './arguments.ts';
+
+/**
+ * Why an answer does not fit the schema that its client sent, in words for the client; null if it
+ * fits. Formats are notes, as JSON schema has it. Patterns count, so this needs any time, and is
+ * done in another process.
+ */
+export function problemOfAnswer({ written, schema, characters }: Judging): string | null {
+  const { $schema, ...asked } = JSON.parse(schema);
+  const isOlder = /\/draft-0[4-7]\//.test(String($schema));
+  // Schemas name themselves, so each question has its own.
+  const ajv = isOlder ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
+  try {
+    const isValid = ajv.compile(plainSchema(asked) as object);
+    if (isValid(JSON.parse(written))) return null;
+    return `${ajv.errorsText(isValid.errors, { dataVar: 'It' }).slice(0, characters)}.`;
+  } catch (thrown) {
+    const why = (thrown as Error).message.slice(0, characters);
+    return `svc cannot compare it with the schema: ${why}.`;
+  }
+}
+
+/** In the syntax of today, or of before: many patterns have escapes that the newer one refuses. */
+const regExp = Object.assign(
+  (pattern: string, flags: string) => {
+    try {
+      return new RegExp(pattern, flags);
+    } catch {
+      return new RegExp(pattern);
+    }
+  },
+  { code: 'new RegExp' },
+);
+
+const OPTIONS: Options = {
+  strict: false,
+  // The schema was checked when the run was accepted.
+  validateSchema: false,
+  validateFormats: false,
+  logger: false,
+  ownProperties: true,
+  // A multiple of 0.01 is none in the numbers of a computer.
+  multipleOfPrecision: 3,
+  code: { regExp },
+};
