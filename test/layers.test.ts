@@ -268,6 +268,8 @@ const layers: Record<string, Layer> = {
     ],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
+  // It brings an archive as a model is brought.
+  'src/cli/engine': { may: ['src/cli', 'src/models/hub', 'src/logs', ...CLIENT, ...PLACE] },
   'src/cli/completion': {
     may: ['src/cli', 'src/models/catalogue.ts', ...PLACE],
     types: ['src/transport/control'],

@@ -441,13 +441,17 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('engine install', {
     args: '[build]',
-    summary: 'Install a build of the local engine. Without a name: the one for the card found.',
+    summary:
+      'Install a build of the local engine. Without a name: the one for the card found. ' +
+      'llama-server is the server of llama.cpp, which reads images and sound.',
     flags: [
-      flag('archive <file>', 'Package that npm pack made. npm downloads what is not given.', {
+      flag('archive <file>', 'Archive that is there. What is not given is downloaded.', {
         many: true,
       }),
+      flag('from <address>', 'Of llama-server: another archive, or releases as GitHub has them.'),
+      flag('sha256 <hex>', 'Of llama-server: expected hash of the archive.'),
     ],
-    examples: ['engine install', 'engine install vulkan'],
+    examples: ['engine install', 'engine install vulkan', 'engine install llama-server'],
   }),
   command('engine remove', {
     args: '<build>',

@@ -48,10 +48,11 @@ export function runProgram(
   program: string,
   words: readonly string[],
   options: ExecFileOptions = {},
+  says: 'stdout' | 'both' = 'stdout',
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, words, { ...options, encoding: 'utf8' }, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout);
+      if (error === null) resolve(says === 'both' ? `${stdout}\n${stderr}` : stdout);
       else reject(new ProgramFailure(program, { ...error, message: error.message, stderr }));
     });
   });

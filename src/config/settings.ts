@@ -74,6 +74,8 @@ export interface Settings {
   budget_tokens_per_day: number | null;
   /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];
+  /** The program that reads images for local models; null: the installed one. */
+  llama_server: string | null;
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
   /** Memory of all local models together, in bytes; null: three quarters of what there is. */
@@ -375,6 +377,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'restart: it starts over. end: it ends.',
     expects: 'one of resume, restart, end',
     read: (value) => RECOVERIES.find((recovery) => recovery === value),
+  },
+  llama_server: {
+    env: 'SVC_LLAMA_SERVER',
+    default: null,
+    meaning:
+      'Path of the llama-server that reads images and sound for local models. null: the one of ' +
+      'svc engine install llama-server.',
+    ...file,
   },
   engine_threads: {
     env: 'SVC_ENGINE_THREADS',

@@ -2,10 +2,11 @@ import { dirname, join } from 'node:path';
 import { timeoutSignal } from '../async/timers.ts';
 import type { Config } from '../config/config.ts';
 import { mcpFile } from '../config/mcp-file.ts';
-import type { ProviderConfig } from '../config/provider.ts';
+import { type ProviderConfig, withDefaults } from '../config/provider.ts';
 import { attentionOf } from '../contract/attention.ts';
 import { buildsFolder } from '../home/engine-builds.ts';
 import { hostBootId } from '../home/host.ts';
+import { installedLlamaServer } from '../home/llama-server.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { keepsContent } from '../kernel/content.ts';
@@ -128,6 +129,14 @@ export function buildWork(options: WorkOptions) {
           [config.aliases[name] ?? name].flat().map((model) => ({ model, template })),
         ),
       isWriting: (file) => puller.isWriting(file),
+    },
+    media: {
+      program: () => config.llama_server ?? installedLlamaServer(paths),
+      at: (id, base_url, key) => {
+        const settings = withDefaults(id, { like: 'llama-server', base_url, model: id });
+        const keys = fixedKey(key);
+        return createRemote({ id, config: settings, env, keys, limits, adapters: paths.adapters });
+      },
     },
     keeps_prompts: keepsContent(config.history),
     hasRun: async (run_id) => (await store.runHead(run_id)) !== null,

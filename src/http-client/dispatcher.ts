@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { isLoopback } from '../config/address.ts';
 import { type ErrorCode, SvcError } from '../errors.ts';
@@ -29,8 +30,9 @@ export async function createDispatcher({
   connections,
   proxyError,
 }: DispatcherOptions): Promise<Dispatcher> {
-  const { Agent, Dispatcher: Base, ProxyAgent } = await import('undici');
+  const { Agent, buildConnector, Dispatcher: Base, ProxyAgent } = await import('undici');
   const connect = { timeout: limits.provider_connect_ms };
+  const toServer = buildConnector(connect);
   const options = {
     ...(connections === undefined ? {} : { connections }),
     headersTimeout: 0,
@@ -39,7 +41,13 @@ export async function createDispatcher({
     connect,
   };
   const { http, https, isExcepted } = direct ? DIRECT : readProxies(env, proxyError);
-  const agent = new Agent(options);
+  const agent = new Agent({
+    ...options,
+    connect: (to, done) =>
+      toServer(to, (...[error, socket]: Connected) =>
+        error === null ? done(null, readToItsEnd(socket)) : done(error, null),
+      ),
+  });
   if (http === null && https === null) return agent;
   const through = (uri: string | null) =>
     uri === null
@@ -62,6 +70,36 @@ export async function createDispatcher({
       await Promise.all(all.map((each) => each.destroy()));
     }
   })();
+}
+
+type Connected = [error: null, socket: Socket] | [error: Error, socket: null];
+
+/**
+ * A server may end its connection while an answer waits for its reader. Then undici 7 fails in an
+ * event of the socket, which would end the process. So its parser goes on before: what is left is
+ * in memory already. Version 8 does this itself, and needs a newer Node.js.
+ */
+function readToItsEnd(socket: Socket): Socket {
+  const goOn = () => {
+    const key = Object.getOwnPropertySymbols(socket).find(({ description }) =>
+      /parser/i.test(description ?? ''),
+    );
+    const parser = key === undefined ? null : (Reflect.get(socket, key) as Parser | null);
+    if (parser?.paused === true) parser.resume();
+    if (parser?.paused !== true || parser.ptr === null) return;
+    // The end of the connection is the end of an answer without a length.
+    parser.llhttp.llhttp_resume(parser.ptr);
+    parser.paused = false;
+  };
+  for (const event of ['end', 'error', 'close']) socket.prependListener(event, goOn);
+  return socket;
+}
+
+interface Parser {
+  paused: boolean;
+  resume(): void;
+  ptr: number | null;
+  llhttp: { llhttp_resume(ptr: number): void };
 }
 
 const DIRECT: Proxies = { http: null, https: null, isExcepted: () => true };

@@ -54,6 +54,7 @@ const values: {
     flag: '{}',
     read: [{ tiny: 'chatml' }, { tiny: '/a.jinja' }, {}],
   },
+  llama_server: { file: '/a', env: '/b', flag: 'null', read: ['/a', '/b', null] },
   tls_cert: { file: '/a.pem', env: '/b.pem', flag: 'null', read: ['/a.pem', '/b.pem', null] },
   tls_key: { file: '/a.key', env: '/b.key', flag: 'null', read: ['/a.key', '/b.key', null] },
   auth: { file: false, env: '1', flag: false, read: [false, true, false] },

@@ -11,6 +11,7 @@ import {
   packageFolder,
   packageName,
 } from '../../home/engine-builds.ts';
+import { LLAMA_SERVER } from '../../home/llama-server.ts';
 import { platform, SYSTEM } from '../../home/platform.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
@@ -20,6 +21,7 @@ import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { listFlag } from '../parse/flag-values.ts';
 import { bytes } from '../print/format.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
+import { installLlamaServer } from './llama-server.ts';
 
 /**
  * Installs a build of the engine into the home.
@@ -28,7 +30,9 @@ import { note, print, printJson, warn } from '../print/output.ts';
  *    table, or nothing is installed.
  * 2. A package has its place once it is whole.
  */
-export async function run({ args, flags, paths, json }: Context): Promise<number> {
+export async function run(context: Context): Promise<number> {
+  const { args, flags, paths, json } = context;
+  if (args[0] === LLAMA_SERVER) return installLlamaServer(context);
   const name = args[0] ?? usualBuild();
   const build = buildsFor()[name];
   if (build === undefined) throw unknownBuild(name);

@@ -6,6 +6,7 @@ import {
   installedVersions,
   isInstalled,
 } from '../../home/engine-builds.ts';
+import { installedLlamaServer, LLAMA_SERVER } from '../../home/llama-server.ts';
 import type { Context } from '../context.ts';
 import { probeEngine } from '../doctor/engine-check.ts';
 import { bytes } from '../print/format.ts';
@@ -23,16 +24,28 @@ export async function run({ paths, json }: Context): Promise<number> {
     size_bytes: size,
     needs,
   }));
+  const server = installedLlamaServer(paths);
   const old = installedVersions(paths).filter((version) => version !== ENGINE_VERSION);
   const uses = gpu === null ? null : gpu || 'cpu';
   const better = uses === 'cpu' ? betterBuild(folder) : null;
-  if (json) printJson({ uses, better: better?.build ?? null, builds: rows, unused: old });
+  if (json)
+    printJson({
+      uses,
+      better: better?.build ?? null,
+      builds: rows,
+      llama_server: server,
+      unused: old,
+    });
   else {
     const lines = rows.map((row) => [row.build, row.state, bytes(row.size_bytes), row.needs]);
     print(
       table(
         ['BUILD', 'STATE', 'SIZE', 'NEEDS'],
-        [['cpu', 'came with svc', '-', 'nothing'], ...lines],
+        [
+          ['cpu', 'came with svc', '-', 'nothing'],
+          ...lines,
+          [LLAMA_SERVER, server === null ? 'available' : 'installed', '-', 'nothing; for images'],
+        ],
       ),
     );
     note(

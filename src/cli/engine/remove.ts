@@ -7,6 +7,7 @@ import {
   installedVersions,
   packageFolder,
 } from '../../home/engine-builds.ts';
+import { LLAMA_SERVER, llamaServerFolder } from '../../home/llama-server.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
@@ -17,7 +18,9 @@ export async function run({ args, paths, json }: Context): Promise<number> {
   const name = args[0] ?? '';
   const removed = installedVersions(paths).includes(name)
     ? [buildsFolder(paths, name)]
-    : partsOf(name, buildsFolder(paths));
+    : name === LLAMA_SERVER
+      ? [llamaServerFolder(paths)].filter(existsSync)
+      : partsOf(name, buildsFolder(paths));
   if (removed.length === 0)
     throw new SvcError('invalid_request', `The build ${oneLine(name)} is not installed.`, {
       param: 'build',

@@ -41,10 +41,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ],
     ['fit', model.fit?.text ?? null],
     ['capabilities', model.capabilities.join(', ')],
-    [
-      'images',
-      model.projector == null ? null : `with llama-server alone: --mmproj ${model.projector}`,
-    ],
+    ['images', model.projector == null ? null : `by llama-server, with ${model.projector}`],
     ['digest', model.digest],
     ['source', model.source ?? null],
     ['from', model.origin == null ? null : originOf(model.origin)],

@@ -26,7 +26,7 @@ import {
 import { ModelMemory } from './model-memory.ts';
 import { loadedRecord } from './model-record.ts';
 import type { ProcessEngine } from './process-engine.ts';
-import { ServerEngine } from './server-engine.ts';
+import { ServerEngine } from './servers/server-engine.ts';
 
 /** The machines of the engines. */
 export interface EnginePorts {

@@ -7,7 +7,7 @@ import { filesOfModel } from '../../models/gguf/parts.ts';
 import { type ModelShape, PROCESS_BYTES, weightsOf } from '../../models/memory-needs.ts';
 import { type CheckResult, checkHeader } from './gguf-checker.ts';
 import type { ModelFile } from './model-engine-options.ts';
-import { serverFiles } from './server-process.ts';
+import { serverFiles } from './servers/server-process.ts';
 
 export interface LoadGuardOptions {
   /** Path of the built-in model. */

@@ -8,7 +8,7 @@ import type { EngineChild } from './engine-child.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { shortIdentity } from './model-identity.ts';
 import type { PromptFiles } from './prompt-files.ts';
-import type { ServerSpec } from './server-process.ts';
+import type { ServerSpec } from './servers/server-process.ts';
 import type { ModelDefaults } from './stores/defaults.ts';
 
 /** The machine of an engine. */

@@ -360,7 +360,8 @@ export class LocalModels {
     return other?.digest ?? (origin === null ? null : `sha256:${origin.sha256}`);
   }
 
-  private async originOf(file: ModelFile) {
+  /** Where svc has it from. Null: unknown. */
+  async originOf(file: ModelFile) {
     const version = await fileVersion(file.path).catch(() => null);
     if (version === null || nameIn(this.options.folder, file.path) === null) return null;
     return (await this.options.origins?.read(basename(file.path), version)) ?? null;

@@ -29,8 +29,9 @@ import type { VectorsOrder } from './model-engine.ts';
 import { ANY, type ModelFile } from './model-engine-options.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
 import { PromptFiles } from './prompt-files.ts';
-import type { ServerSpec } from './server-process.ts';
-import { createServerProvider } from './server-provider.ts';
+import { type MediaPorts, MediaServers, placeOfMedia } from './servers/media-servers.ts';
+import type { ServerSpec } from './servers/server-process.ts';
+import { createServerProvider } from './servers/server-provider.ts';
 import { withDefaults } from './stores/defaults.ts';
 
 export interface LocalProviderOptions {
@@ -61,6 +62,8 @@ export interface LocalProviderOptions {
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
   hasRun?: (run_id: string) => Promise<boolean>;
+  /** What runs with images and sound need. Absent: there are none. */
+  media?: MediaPorts;
   log: Log;
   env?: NodeJS.ProcessEnv;
   /** Milliseconds since the epoch, as in the events of the engines. */
@@ -106,6 +109,7 @@ export function createLocalProvider({
   library = {},
   keeps_prompts = true,
   hasRun,
+  media,
   log,
   env = process.env,
   now = Date.now,
@@ -165,16 +169,17 @@ export function createLocalProvider({
   let streams = 0;
   const streamsMax = limits.local_engines * Math.max(limits.local_runs, limits.provider_runs);
 
-  async function* stream(
-    { run_id, client = '', request, resume }: AttemptRequest,
-    signal: AbortSignal,
-  ): AsyncGenerator<OutputPart> {
+  async function* stream(attempt: AttemptRequest, signal: AbortSignal): AsyncGenerator<OutputPart> {
+    const { run_id, client = '', request, resume } = attempt;
     if (streams >= streamsMax)
       throw new SvcError('provider_busy', 'The engines have their maximum number of runs.', {
         retryable: true,
       });
     streams += 1;
     try {
+      const place = placeOfMedia(request);
+      if (place !== null && mediaServers !== null)
+        return yield* mediaServers.stream(attempt, place, signal);
       const call_key = run_id.replace(/^run_/, '');
       const order = ({ defaults }: ModelFile) => {
         const own = orderFor(withDefaults(request, defaults), limits);
@@ -313,7 +318,8 @@ export function createLocalProvider({
     unload: async (name) => {
       const { id, path } = await findLoadable(name);
       await endWarming(path, id);
-      await engines.unload(path, timeoutSignal(UNLOADS * limits.engine_stop_ms));
+      for (const each of [path, serverName(path)])
+        await engines.unload(each, timeoutSignal(UNLOADS * limits.engine_stop_ms));
       return id;
     },
     keep: async (name, keep_ms) => engines.keep((await findLoadable(name)).path, keep_ms),
@@ -336,9 +342,8 @@ export function createLocalProvider({
     const file = await models.find(name).catch(() => null);
     return file === null ? null : models.identify(file);
   };
-  const serve = (server: ServerSpec, name: string) => {
-    const path = serverName(server.id);
-    const file = { id: `${server.id}/${name}`, name, path, server };
+  const startServer = (server: ServerSpec, file: ModelFile) => {
+    const { path } = file;
     servers.set(path, file);
     return createServerProvider({
       server,
@@ -348,6 +353,21 @@ export function createLocalProvider({
       state: () => engines.stateOf(path),
     });
   };
+  const serve = (server: ServerSpec, name: string) => {
+    const path = serverName(server.id);
+    return startServer(server, { id: `${server.id}/${name}`, name, path, server });
+  };
+  const mediaServers =
+    media === undefined
+      ? null
+      : new MediaServers({
+          ...media,
+          limits,
+          find,
+          originOf: (file) => models.originOf(file),
+          serve: (server, { id, name, path }) =>
+            startServer(server, { id, name, path: serverName(path), server }),
+        });
   return {
     provider,
     handlers: engines.handlers,

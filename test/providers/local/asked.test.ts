@@ -215,13 +215,13 @@ test('what the model cannot do is refused before anything is computed', async ()
   const look = { role: 'user', content: [{ type: 'text', text: 'Look' }, image] } as const;
   await refused(
     { messages: [look] },
-    /no images.*svc provider add llama-server$/,
+    /no images.*svc engine install llama-server$/,
     'messages.0.content.1',
   );
   const sound = { type: 'audio', media_type: 'audio/wav', data: 'UklGRgAAAABXQVZF' } as const;
   await refused(
     { messages: [{ role: 'user', content: [sound] }] },
-    /hears no audio.*svc provider add llama-server$/,
+    /hears no audio.*svc engine install llama-server$/,
     'messages.0.content.0',
   );
 });

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import type { ServerEngine } from '../../../src/providers/local/server-engine.ts';
-import { createServerProvider } from '../../../src/providers/local/server-provider.ts';
+import type { ServerEngine } from '../../../src/providers/local/servers/server-engine.ts';
+import { createServerProvider } from '../../../src/providers/local/servers/server-provider.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 
 /** A provider whose server is a scripted one. `works`: work that has not ended. */

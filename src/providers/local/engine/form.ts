@@ -33,8 +33,8 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
     const lack = content[place]?.type === 'audio' ? 'hears no audio' : 'reads no images';
     if (place !== -1)
       throw missing(
-        `The local engine ${lack}. Start llama-server with the model and --mmproj, ` +
-          'and add it: svc provider add llama-server',
+        `The local engine ${lack}. A llama-server does, with the mmproj file of the model: ` +
+          'svc engine install llama-server',
         `messages.${index}.content.${place}`,
       );
   }

@@ -1,7 +1,7 @@
-import type { Effects } from '../../../machines/effects.ts';
-import { SvcError } from '../../errors.ts';
-import { ANY } from './model-engine-options.ts';
-import { ProcessEngine, type StartedWork } from './process-engine.ts';
+import type { Effects } from '../../../../machines/effects.ts';
+import { SvcError } from '../../../errors.ts';
+import { ANY } from '../model-engine-options.ts';
+import { ProcessEngine, type StartedWork } from '../process-engine.ts';
 import { freePort, ServerProcess, serverFiles } from './server-process.ts';
 
 export interface ServerWork extends StartedWork<ServerProcess> {

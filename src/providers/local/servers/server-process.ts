@@ -5,17 +5,17 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { ENGINE_CRASHED } from '../../../machines/retry.ts';
-import { timeoutSignal } from '../../async/timers.ts';
-import { hasCode, SvcError } from '../../errors.ts';
-import { hasSocket, listenersAt } from '../../home/listeners.ts';
-import { platform } from '../../home/platform.ts';
-import { leadingGroup, signalGroup } from '../../home/restrained.ts';
-import { asRecord, parseForeignJson } from '../../json.ts';
-import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
-import type { ProviderPort } from '../port.ts';
-import { EngineChild, type EngineChildOptions, engineEnvironment } from './engine-child.ts';
-import { processTree } from './memory-watch.ts';
+import { ENGINE_CRASHED } from '../../../../machines/retry.ts';
+import { timeoutSignal } from '../../../async/timers.ts';
+import { hasCode, SvcError } from '../../../errors.ts';
+import { hasSocket, listenersAt } from '../../../home/listeners.ts';
+import { platform } from '../../../home/platform.ts';
+import { leadingGroup, signalGroup } from '../../../home/restrained.ts';
+import { asRecord, parseForeignJson } from '../../../json.ts';
+import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../../limits.ts';
+import type { ProviderPort } from '../../port.ts';
+import { EngineChild, type EngineChildOptions, engineEnvironment } from '../engine-child.ts';
+import { processTree } from '../memory-watch.ts';
 
 /** A server that svc starts. */
 export interface ServerSpec {

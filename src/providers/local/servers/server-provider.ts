@@ -1,13 +1,13 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { RunRequest } from '../../../machines/messages.ts';
-import type { Usage } from '../../contract/events.ts';
-import { options } from '../../contract/options.ts';
-import { SvcError } from '../../errors.ts';
-import { namedModel } from '../named-model.ts';
-import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
-import type { ModelFile } from './model-engine-options.ts';
+import type { RunRequest } from '../../../../machines/messages.ts';
+import type { Usage } from '../../../contract/events.ts';
+import { options } from '../../../contract/options.ts';
+import { SvcError } from '../../../errors.ts';
+import { namedModel } from '../../named-model.ts';
+import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../../port.ts';
+import type { ModelFile } from '../model-engine-options.ts';
 import type { ServerEngine, ServerWork } from './server-engine.ts';
 import type { ServerProcess, ServerSpec } from './server-process.ts';
 
