@@ -359,6 +359,7 @@ const longer: Record<string, string> = {
   'src/config/settings.ts': 'one table',
   'src/contract/options.ts': 'one table',
   'src/limits.ts': 'one table',
+  'test/clients/table.ts': 'one table',
   'test/layers.test.ts': 'one table',
   'test/runtime/runs/recover.test.ts': 'one list of cases',
   'test/store/conformance.ts': 'one suite that every store passes',

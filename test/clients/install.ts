@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import type { Client } from './table.ts';
 
@@ -67,6 +67,8 @@ export async function install(
   }
   if (from === 'maven') {
     writeFileSync(join(folder, 'pom.xml'), pomOf(packages));
+    // Jars of other versions would be on the class path too.
+    rmSync(join(folder, 'jars'), { recursive: true, force: true });
     const copy = ['dependency:copy-dependencies', '-DoutputDirectory=jars'];
     await finished('mvn', ['-q', '-B', '--no-transfer-progress', ...copy], folder);
     const path = ['-cp', `.${delimiter}jars/*`];

@@ -12,7 +12,7 @@ import { chunk, type Exchange } from '../helpers/upstream.ts';
  * 4. Otherwise it says `You said: ` and the prompt, cut after `max_tokens` words. It knows why the
  *    sky is blue, which suites ask.
  *
- * The model `think` reasons first.
+ * The model `think` reasons first. A document ranks by how many words of the query it has.
  */
 export const MODELS = ['scripted', 'think', 'embed'] as const;
 
@@ -30,6 +30,7 @@ export function answerScripted(exchange: Exchange): unknown {
     return exchange.reply(404, { error });
   }
   if (path.endsWith('/embeddings')) return exchange.reply(200, embeddings(asked));
+  if (path.endsWith('/rerank')) return exchange.reply(200, ranking(asked));
   if (!path.endsWith('/chat/completions')) return exchange.reply(404, { error: { message: path } });
   const turn = turnOf(asked);
   const usage = usageOf(asked, turn);
@@ -51,6 +52,8 @@ interface Asked {
   top_logprobs?: number;
   input?: unknown;
   dimensions?: number;
+  query?: string;
+  documents?: string[];
 }
 
 interface Turn {
@@ -231,6 +234,17 @@ function embeddings({ model, input, dimensions = 8 }: Asked): object {
       embedding: vectorOf(JSON.stringify(text), dimensions),
     })),
     usage: { prompt_tokens: texts.length, total_tokens: texts.length },
+  };
+}
+
+function ranking({ query = '', documents = [] }: Asked): object {
+  const words = query.split(' ');
+  const scoreOf = (document: string) => words.filter((word) => document.includes(word)).length;
+  return {
+    results: documents.map((document, index) => ({
+      index,
+      relevance_score: scoreOf(document) / words.length,
+    })),
   };
 }
 

@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runBounded } from './install.ts';
 import { outcomeOf } from './report.ts';
 import { openStage, type Stage } from './stage.ts';
-import { CLIENTS } from './table.ts';
+import { CLIENTS, type Client } from './table.ts';
 
 /** The clients of npm that this checkout has, as `npm run clients` runs them. */
 const test = suite<{ stage: Stage }>('clients of others');
@@ -18,7 +19,11 @@ const HERE = new Set(['openai.mjs', 'anthropic.mjs', 'ollama.mjs', 'ai_sdk.mjs']
 /** It bounds a hang. */
 const BOUND_MS = 300_000;
 
-for (const client of CLIENTS.filter(({ script }) => HERE.has(script)))
+const isHere = ({ script, packages }: Client) =>
+  HERE.has(script) &&
+  packages.every((each) => existsSync(join('node_modules', each.replace(/@[^@]+$/, ''))));
+
+for (const client of CLIENTS.filter(isHere))
   test(client.name, async ({ stage }) => {
     const script = join(import.meta.dirname, 'scripts', client.script);
     const command = [process.execPath, script, ...(client.args ?? [])];

@@ -135,6 +135,20 @@ export const CLIENTS: readonly Client[] = [
     ran: 'text, stream, agents with a tool, images; open-ai and anthropic; a record, embeddings, errors',
   },
   {
+    name: 'spring-ai',
+    from: 'maven',
+    packages: [
+      'org.springframework.ai:spring-ai-openai:2.0.1',
+      'org.springframework.ai:spring-ai-anthropic:2.0.1',
+      'org.springframework.ai:spring-ai-ollama:2.0.1',
+      'org.springframework.ai:spring-ai-client-chat:2.0.1',
+      // Maven chooses an older one, which Jackson 3 cannot use.
+      'com.fasterxml.jackson.core:jackson-annotations:2.21',
+    ],
+    script: 'spring_ai.java',
+    ran: 'text, stream, tools, an image; openai, anthropic and ollama; a record, embeddings, errors',
+  },
+  {
     name: 'anthropic-sdk-node',
     from: 'npm',
     packages: ['@anthropic-ai/sdk@1.14.0', 'zod@4.6.7'],
@@ -166,6 +180,19 @@ export const CLIENTS: readonly Client[] = [
       ran: 'text, stream, tools, tools in a stream, object, image, embeddings',
     }),
   ),
+  {
+    name: 'ollama-ai-provider-v2',
+    from: 'npm',
+    packages: ['ollama-ai-provider-v2@4.0.1', 'ai@7.0.173', 'zod@4.6.7'],
+    script: 'ai_sdk.mjs',
+    args: ['ollama-ai-provider-v2'],
+    known: {
+      'tools in a stream':
+        'it begins a text at the empty content beside a call, as Ollama sends it',
+      settings: 'it sends max_output_tokens, which the API of Ollama does not have',
+    },
+    ran: 'text, stream, tools, tools in a stream, object, image, embeddings',
+  },
   {
     name: 'ollama-js',
     from: 'npm',
@@ -314,6 +341,19 @@ export const CLIENTS: readonly Client[] = [
     ran: 'chat, responses, text, messages; a signature by a schema, n=3, a tool, embeddings, an error',
   },
   {
+    name: 'mistralai',
+    from: 'pypi',
+    packages: ['mistralai==3.7.0'],
+    script: 'mistral_client.py',
+    known: {
+      'words of Mistral': "svc has OpenAI's API, which has other words",
+      embeddings: "it requires an id of embeddings, which OpenAI's API does not have",
+      models: "it requires Mistral's type of a model",
+      'one model': "it requires Mistral's type of a model",
+    },
+    ran: 'chat, stream, tools, a class, an image, embeddings, models, errors',
+  },
+  {
     name: 'langgraph',
     from: 'pypi',
     packages: [
@@ -338,6 +378,41 @@ export const CLIENTS: readonly Client[] = [
     packages: ['agno==3.1.10', 'openai', 'ollama==0.6.3'],
     script: 'agno_client.py',
     ran: 'text, a tool in a stream, a class; like, chat, responses and ollama',
+  },
+  {
+    name: 'autogen',
+    from: 'pypi',
+    packages: ['autogen-ext[openai,ollama]==0.7.5', 'autogen-agentchat==0.7.5'],
+    script: 'autogen_client.py',
+    ran: 'text, stream, agents with a tool, a class, a team, an error; openai and ollama',
+  },
+  {
+    name: 'inspect-ai',
+    from: 'pypi',
+    packages: ['inspect-ai==0.3.285', 'openai==3.57.0', 'anthropic==2.14.0'],
+    script: 'inspect_client.py',
+    ran: 'text, a task with a tool, a class, an error; openai, responses, anthropic and ollama',
+  },
+  {
+    name: 'promptfoo',
+    from: 'npm',
+    packages: ['promptfoo@0.123.1'],
+    script: 'promptfoo.mjs',
+    ran: 'assertions; chat, responses, completion, anthropic, ollama; a schema, embeddings, an error',
+  },
+  {
+    name: 'cohere',
+    from: 'pypi',
+    packages: ['cohere==7.3.1'],
+    script: 'cohere_client.py',
+    ran: 'rerank by /v1 and /v2, errors',
+  },
+  {
+    name: 'lm-eval',
+    from: 'pypi',
+    packages: ['lm-eval[api]==0.4.13', 'transformers==5.24.0', 'gguf==0.19.0'],
+    script: 'lm_eval_client.py',
+    ran: 'choices by their likelihood, perplexity, answers; completions and chat',
   },
   {
     name: 'semantic-kernel',

@@ -21,7 +21,12 @@ const settings = {
 };
 const library = await import(name);
 const make = library.createOpenAI ?? library.createOpenAICompatible ?? library.createAnthropic;
-const provider = make(settings);
+const provider =
+  make?.(settings) ??
+  library.createOllama({
+    baseURL: `${SVC_URL}/api`,
+    headers: { Authorization: `Bearer ${SVC_TOKEN}` },
+  });
 const forms =
   name === '@ai-sdk/openai' ? { responses: provider, chat: provider.chat } : { '': provider };
 
@@ -90,7 +95,11 @@ for (const [form, of] of Object.entries(forms)) {
     expect(text, 'You said: ');
   });
   await attempt(`reasoning${in_}`, async () => {
-    const { text, reasoningText } = await generateText({ model: of(SVC_THINKING_ID), prompt });
+    const { text, reasoningText } = await generateText({
+      model: of(SVC_THINKING_ID),
+      prompt,
+      providerOptions: { ollama: { think: true } },
+    });
     expect(text, 'You said: hello there');
     if (name !== '@ai-sdk/openai') includes(reasoningText, 'think');
   });
