@@ -41,11 +41,18 @@ export const approvalList = named(
   'ApprovalList',
   object({
     approvals: v.array(approval),
-    /** How many older calls wait too, which the list of a watcher leaves out. Absent: none. */
+    /** How many older calls wait too, which the list leaves out. Absent: none. */
     older: v.exactOptional(whole),
   }),
 );
 export type ApprovalList = v.InferOutput<typeof approvalList>;
+
+/** The newest of a list whose oldest is the first. */
+export function newestOf(all: ApprovalRecord[], limit: number): ApprovalList {
+  const approvals = all.slice(-limit);
+  const older = all.length - approvals.length;
+  return older === 0 ? { approvals } : { approvals, older };
+}
 
 export const decisionInput = v.object({
   id: name(),

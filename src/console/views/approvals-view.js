@@ -33,6 +33,8 @@ export function mountApprovals() {
 /** Requests for the list so far, and the latest one with an answer. */
 let asked = 0;
 let answered = 0;
+/** Calls that wait too, and are not read. */
+let older = 0;
 /** Why there is no list; empty when there is. */
 let problem = '';
 
@@ -41,22 +43,21 @@ const soon = gathered(read);
 async function read() {
   asked += 1;
   const turn = asked;
-  /** @type {readonly Approval[] | string} */
-  const list = await ask('/v1/approvals').then(
-    ({ approvals }) => approvals,
-    (error) => {
-      if (!(error instanceof ApiError)) throw error;
-      return error.message;
-    },
-  );
+  /** @type {import('../../contract/approvals.ts').ApprovalList | string} */
+  const list = await ask(`/v1/approvals?limit=${APPROVALS_SHOWN}`).catch((error) => {
+    if (!(error instanceof ApiError)) throw error;
+    return error.message;
+  });
   if (turn < answered) return;
   answered = turn;
   problem = typeof list === 'string' ? list : '';
   if (typeof list !== 'string') {
+    const { approvals } = list;
     const known = new Set(model.approvals.map(keyOf));
-    const fresh = list.findLast((one) => !known.has(keyOf(one)));
+    const fresh = approvals.findLast((one) => !known.has(keyOf(one)));
     if (fresh !== undefined) say(byId('announce'), `${nameOf(fresh)} waits for you.`);
-    model.approvals = list;
+    model.approvals = approvals;
+    older = list.older ?? 0;
   }
   changed('approvals');
 }
@@ -72,8 +73,7 @@ function nameOf({ server, tool }) {
 }
 
 function draw() {
-  const { approvals } = model;
-  const count = approvals.length;
+  const count = model.approvals.length + older;
   const badge = byId('approvals-count');
   badge.hidden = count === 0;
   if (badge.dataset.count !== String(count))
@@ -86,7 +86,7 @@ function draw() {
 /** @param {number} count */
 function note(count) {
   if (count === 0) return 'No call of a tool waits for you.';
-  const shown = count > APPROVALS_SHOWN ? ` The first ${APPROVALS_SHOWN} are shown.` : '';
+  const shown = older > 0 ? ` The newest ${APPROVALS_SHOWN} are shown.` : '';
   const present = model.past === null ? '' : ' This is the present, not the past.';
   return `${count === 1 ? '1 call waits' : `${count} calls wait`} for you.${shown}${present}`;
 }
@@ -100,7 +100,6 @@ function drawCards(run) {
   const order = (/** @type {Approval} */ one) => (one.run === run ? 0 : 1);
   const cards = model.approvals
     .toSorted((a, b) => order(a) - order(b))
-    .slice(0, APPROVALS_SHOWN)
     .map((one) => old.get(keyOf(one)) ?? card(one));
   const hadFocus = list.contains(document.activeElement);
   placeRows(list, cards, 'card');

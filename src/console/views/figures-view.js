@@ -1,10 +1,11 @@
 // @ts-check
-import { CHART_MINUTES_MIN, CHART_MS, FIGURE_RUNS, MEMORY_SAMPLES, USAGE_ROWS } from '../bounds.js';
+import { FIGURE_RUNS, MEMORY_SAMPLES, USAGE_ROWS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { drawChart } from '../parts/chart.js';
 import { lasting, moment } from '../parts/clock.js';
 import { byId, el, place as placeRows, say } from '../parts/dom.js';
 import { byteUnit, firstTokenMs, paced, sized, speedOf } from '../parts/figures.js';
+import { rateOf } from '../parts/rate.js';
 import { onPlace, place } from '../state/address.js';
 import { onLook } from '../state/look.js';
 import { model, on, snapshot } from '../state/model.js';
@@ -86,9 +87,7 @@ function drawFacts() {
 function drawCharts() {
   if (place().page !== 'overview') return;
   const to = Date.now();
-  const oldest = Math.min(to, ...runs.map(({ created_at }) => Date.parse(created_at)));
-  const minutes = Math.ceil((to - Math.max(oldest, to - CHART_MS)) / 60_000);
-  const from = to - Math.max(minutes, CHART_MINUTES_MIN) * 60_000;
+  const { from, isCut, points: rate, now: rateNow } = rateOf(runs, to);
   const span = `last ${Math.round((to - from) / 60_000)} min`;
   const of = (/** @type {(run: Run) => number | null} */ figure) =>
     runs.flatMap((run) => {
@@ -97,13 +96,12 @@ function drawCharts() {
     });
   const sorted = (/** @type {Point[]} */ points) => points.toSorted((a, b) => a.at - b.at);
   const [first, speed] = [sorted(of(firstTokenMs)), sorted(of(speedOf))];
-  const rate = perMinute(runs, from, to);
   const last = (/** @type {Point[]} */ points) => points.at(-1)?.value ?? null;
   const shown = (
     /** @type {number | null} */ value,
     /** @type {(value: number) => string} */ as,
   ) => (value === null ? '–' : as(value));
-  const note = runs.length < FIGURE_RUNS ? span : `${span}, latest ${FIGURE_RUNS} runs`;
+  const note = isCut ? `${span}, latest ${FIGURE_RUNS} runs` : span;
   drawChart(byId('chart-rate'), {
     title: 'Runs a minute',
     kind: 'bars',
@@ -112,7 +110,7 @@ function drawCharts() {
     to,
     step: 60_000,
     note,
-    now: String(last(rate) ?? 0),
+    now: rateNow,
     format: (value) => String(value),
     // Half a run is no number of runs.
     unit: () => 2,
@@ -149,27 +147,6 @@ function drawCharts() {
     now: shown(last(samples), sized),
     format: sized,
   });
-}
-
-/**
- * How many runs began in each minute.
- * @param {readonly Run[]} all
- * @param {number} from
- * @param {number} to
- * @returns {Point[]}
- */
-export function perMinute(all, from, to) {
-  const count = Math.ceil((to - from) / 60_000);
-  const first = to - count * 60_000;
-  const points = Array.from({ length: count }, (_, index) => ({
-    at: first + index * 60_000,
-    value: 0,
-  }));
-  for (const { created_at } of all) {
-    const point = points[Math.floor((Date.parse(created_at) - first) / 60_000)];
-    if (point !== undefined) point.value += 1;
-  }
-  return points;
 }
 
 /** @param {import('../../contract/usage.ts').UsageRecord} usage */

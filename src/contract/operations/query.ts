@@ -30,6 +30,14 @@ export const runListQuery = (limitMax: number) =>
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
 
+/** More do not wait: each is of a run that is not over. */
+export const APPROVALS_MAX = 1_000_000;
+
+export const approvalListQuery = query({
+  /** The newest ones alone. Absent: all. */
+  limit: v.exactOptional(digits(1, APPROVALS_MAX)),
+});
+
 export const conversationListQuery = (limitMax: number) =>
   query({
     limit: v.exactOptional(digits(1, limitMax)),

@@ -1,12 +1,20 @@
 import * as v from 'valibot';
-import { type ApprovalList, approval, approvalList, decisionInput } from '../approvals.ts';
+import {
+  type ApprovalList,
+  approval,
+  approvalList,
+  decisionInput,
+  newestOf,
+} from '../approvals.ts';
 import type { EventRecord, NextTurn, RunRecord, RunWait } from '../contract.ts';
 import { conversationPage } from '../conversation-page.ts';
 import { runWhy } from '../history.ts';
 import { nextInput, runListInput, runSearchInput } from '../inputs.ts';
 import { removedRun, run, runInput, runPage, searchPage } from '../run.ts';
-import { count, flag, large, name, named, object, text, whole } from '../vocabulary.ts';
+import { count, flag, large, name, named, object, text, whole, wholeFrom } from '../vocabulary.ts';
 import {
+  APPROVALS_MAX,
+  approvalListQuery,
   atQuery,
   conversationListQuery,
   fromQuery,
@@ -254,21 +262,22 @@ export const runOperations = {
   }),
   'approval.list': operation({
     summary: 'The calls of tools that wait for a person, the oldest first.',
+    params: v.object({ limit: v.nullish(wholeFrom(1, APPROVALS_MAX)) }),
     result: approvalList,
     access: 'approve',
     method: 'approvals.list',
     http: 'GET /v1/approvals',
-    query: noQuery,
+    query: approvalListQuery,
     grpc: {
       rpc: 'Approvals',
       answer: 'ApprovalList',
-      request: {},
+      request: { limit: { id: 1, says: 'The newest ones alone. Absent: all.' } },
       fields: {
         approvals: { id: 1, type: 'Approval' },
-        older: { id: 2, says: 'How many older calls wait too; of WatchApprovals. Absent: none.' },
+        older: { id: 2, says: 'How many older calls wait too. Absent: none.' },
       },
     },
-    call: ({ runtime }) => ({ approvals: runtime.approvals.list() }),
+    call: ({ runtime }, { limit }) => newestOf(runtime.approvals.list(), limit ?? APPROVALS_MAX),
   }),
   // Before `approval.get`, whose route has a parameter at the same place.
   'approval.watch': elsewhere<null, ApprovalList>()({

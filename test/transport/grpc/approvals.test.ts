@@ -52,6 +52,28 @@ const fieldsOf = (message: Message): Message =>
 const codeOf = (refused: Parameters<typeof detailsOf>[0]) =>
   detailsOf(refused).ErrorInfo.metadata.code;
 
+test('a list with a limit has the newest calls, and how many older ones wait', async ({
+  real,
+  client,
+}) => {
+  const ids: string[] = [];
+  for (const place of [1, 2, 3]) {
+    const asked = { prompt: 'go', tool_servers: ['files'] };
+    ids.push((await real.runtime.runs.start(asked, 'x')).id);
+    await waitFor('the approval', () => real.runtime.approvals.list().length === place);
+  }
+  const listed = async (query: string) => {
+    const { approvals, older } = (await real.get(`/v1/approvals${query}`)).json;
+    return [approvals.map(({ run }: Message) => run), older];
+  };
+  assert.equal(await listed('?limit=2'), [ids.slice(1), 1]);
+  assert.equal(await listed('?limit=3'), [ids, undefined]);
+  assert.equal(await listed(''), [ids, undefined]);
+  assert.is((await real.get('/v1/approvals?limit=0')).status, 400);
+  const { approvals, older } = await client.ask('Approvals', { limit: 1 }, approve);
+  assert.equal([approvals.map(({ run }: Message) => run), older], [ids.slice(2), 2]);
+});
+
 test('a stream has the request to approve, which is listed, shown, and decided once', async ({
   real,
   client,
