@@ -11,6 +11,9 @@ import { rows } from '../src/contract/operations/operations.ts';
 import { ACCESS } from '../src/contract/operations/row.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
+import { CALLS } from '../src/providers/local/engine/forms/calls.ts';
+import { THOUGHTS } from '../src/providers/local/engine/forms/thoughts.ts';
+import { callsText } from '../src/providers/local/engine/forms/write.ts';
 import { scopeOf } from '../src/transport/http/route.ts';
 import { routes } from '../src/transport/routes.ts';
 import { ASKERS, groups } from './e2e/principals.ts';
@@ -22,6 +25,15 @@ import { PROTO, withMessages } from './proto.ts';
  * between its marks, `<!-- name:begin -->` and `<!-- name:end -->`. A test compares them.
  */
 
+/** A text in one cell. */
+function shown(text: string): string {
+  return `<code>${text
+    .replace(/[&<>|]/g, (letter) => `&#${letter.charCodeAt(0)};`)
+    .replace(/`/g, '&#96;')
+    .trim()
+    .replaceAll('\n', '<br>')}</code>`;
+}
+
 /** Which tables each file has. */
 export const documents: Record<string, readonly TableName[]> = {
   'SECURITY.md': ['principals'],
@@ -29,6 +41,7 @@ export const documents: Record<string, readonly TableName[]> = {
   'docs/http.md': ['routes'],
   'docs/protocol.md': ['methods', 'rpcs'],
   'docs/errors.md': ['errors'],
+  'docs/models.md': ['forms', 'reasoning'],
   'docs/operations.md': ['settings', 'limits'],
   'docs/providers.md': ['known-providers', 'adapters', 'provider-settings'],
 };
@@ -126,6 +139,21 @@ const tables = {
           spec.expects,
           spec.live !== undefined ? 'at once' : 'after a restart',
         ],
+      ),
+    ),
+  forms: () =>
+    table(
+      ['Models', 'A call'],
+      CALLS.map((row) => [
+        row.families,
+        shown(callsText(row, [{ name: 'weather', arguments: { city: 'Oslo', days: 2 } }])),
+      ]),
+    ),
+  reasoning: () =>
+    table(
+      ['Models', 'Reasoning', 'Its end, if it is forced'],
+      THOUGHTS.flatMap(({ families, reasoning }) =>
+        reasoning === null ? [] : [[families, shown(reasoning.begun), shown(reasoning.closing)]],
       ),
     ),
   'known-providers': () =>

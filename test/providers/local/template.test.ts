@@ -6,9 +6,10 @@ import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import { TEMPLATE_FORMS } from '../../../src/config/value.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
+import { GENERIC } from '../../../src/providers/local/engine/forms/calls.ts';
+import { callsText } from '../../../src/providers/local/engine/forms/write.ts';
 import { openAddon } from '../../../src/providers/local/engine/native/addon.ts';
 import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';
-import { GENERIC_CALLS } from '../../../src/providers/local/engine/template/generic-tools.ts';
 import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
 import { FAMILIES } from '../../fixtures/models/families.ts';
 import { CHATML, type GgufOptions, makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -144,39 +145,32 @@ test('the prompt of the next turn begins with this one and its answer', () => {
   }
 });
 
-test('the marks of calls, reasoning and the end are those that the template writes', () => {
-  assert.equal(read(FAMILIES.qwen3).calls, {
-    prefix: '<tool_call>\n{"name": "',
-    middle: '", "arguments": ',
-    end: '}\n</tool_call>',
-    between: '}\n</tool_call>\n<tool_call>\n{"name": "',
-  });
-  assert.equal(read(FAMILIES.mistral).calls, {
-    prefix: '[TOOL_CALLS] [{"name": "',
-    middle: '", "arguments": ',
-    end: '}]',
-    between: '}, {"name": "',
-  });
-  assert.equal(read(FAMILIES.llama).calls, {
-    prefix: '{"name": "',
-    middle: '", "parameters": ',
-    end: '}',
-    between: null,
-  });
-  assert.is(read(FAMILIES.phi).calls?.prefix, '<|tool_call|>{"name": "');
-  assert.is(read(TOOLS).calls?.middle, '", "arguments": ');
+test('the forms of calls, reasoning and the end are those of the family of the template', () => {
+  const written = (source: string) =>
+    callsText(read(source).calls[0], [
+      { name: 'f', arguments: { a: 1 } },
+      { name: 'g', arguments: {} },
+    ]);
+  assert.is(
+    written(FAMILIES.qwen3),
+    '<tool_call>\n{"name": "f", "arguments": {"a":1}}\n</tool_call>\n' +
+      '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>',
+  );
+  assert.is(
+    written(FAMILIES.mistral),
+    '[TOOL_CALLS][{"name": "f", "arguments": {"a":1}}, {"name": "g", "arguments": {}}]',
+  );
+  assert.is(
+    written(FAMILIES.llama),
+    '{"name": "f", "parameters": {"a":1}}; {"name": "g", "parameters": {}}',
+  );
+  assert.match(written(FAMILIES.phi), '<|tool_call|>[{"name": "f"');
+  assert.is(read(FAMILIES.gpt_oss).calls.at(-1)?.families, 'gpt-oss (harmony)');
   for (const name of ['gemma', 'smollm2', 'deepseek'] as const)
-    assert.equal(
-      [read(FAMILIES[name]).hasTools, read(FAMILIES[name]).calls],
-      [false, GENERIC_CALLS],
-    );
-  assert.is(read(FAMILIES.gpt_oss).calls, null, 'it has channels');
-  assert.equal(read(FAMILIES.gpt_oss).thoughts, {
-    open: '<|channel|>analysis<|message|>',
-    close: '<|end|><|start|>assistant<|channel|>final<|message|>',
-    none: '<|channel|>final<|message|>',
-  });
-  assert.is(read(FAMILIES.qwen3).thoughts?.open, '<think>');
+    assert.equal([read(FAMILIES[name]).hasTools, read(FAMILIES[name]).calls[0]], [false, GENERIC]);
+  const closing = (source: string) => read(source).thoughts?.reasoning?.closing;
+  assert.is(closing(FAMILIES.gpt_oss), '<|end|><|start|>assistant<|channel|>final<|message|>');
+  assert.is(closing(FAMILIES.qwen3), '\n</think>\n\n');
   assert.is(read(FAMILIES.gemma).thoughts, null);
   assert.equal(
     families.map(([, source]) => read(source).end.trim()),

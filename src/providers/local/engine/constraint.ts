@@ -1,8 +1,10 @@
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { Grammar } from './decode/grammar.ts';
+import type { CallRow } from './forms/form.ts';
+import { argumentsGrammar, headRule, literal } from './forms/grammar.ts';
 import { isNote } from './grammar/merge.ts';
-import { type SchemaGrammar, type Strictness, schemaGrammar } from './grammar/schema.ts';
+import { schemaGrammar } from './grammar/schema.ts';
 import type { LoadedModel } from './load.ts';
 import type { Token } from './native/model.ts';
 import type { Reader } from './reader/reader.ts';
@@ -11,8 +13,8 @@ import type { Reader } from './reader/reader.ts';
 export interface Required {
   /** The form of its text. `none`: it must be a call. */
   text: ResponseFormat | 'free' | 'none';
-  /** The beginnings of a call that it may consist of instead. */
-  calls: readonly string[];
+  /** How a call is written that it may consist of instead. Null: it has none. */
+  row: CallRow | null;
   tools: readonly Tool[];
 }
 
@@ -89,7 +91,7 @@ export class Constraint {
     this.phase = phase;
     this.dispose();
     this.present = phase === null ? undefined : (this.grammarFor(phase) ?? undefined);
-    const { argumentsSoFar: begun } = this.reader;
+    const begun = this.reader.argumentsSoFar.trimStart();
     if (begun !== '' && this.present !== undefined) this.acceptText(begun);
   }
 
@@ -105,7 +107,7 @@ export class Constraint {
     if (isReasoning && this.thoughts !== null && this.thought >= this.thoughts.tokens)
       return END_OF_REASONING;
     if (this.required === null) return null;
-    if (argumentsOf !== null) return `arguments of ${argumentsOf}`;
+    if (argumentsOf !== null) return `arguments of ${argumentsOf.name}`;
     return isReasoning || hasCalls || this.required.text === 'free' ? null : TEXT;
   }
 
@@ -113,28 +115,27 @@ export class Constraint {
   private grammarFor(phase: string): Grammar | null {
     if (phase === END_OF_REASONING || this.required === null)
       return this.make([`root ::= ${literal(this.thoughts?.close ?? '')}`]);
-    const { text, calls, tools } = this.required;
+    const { text, row, tools } = this.required;
     if (phase !== TEXT) {
-      const name = this.reader.argumentsOf;
-      const tool = tools.find((each) => each.name === name);
+      const called = this.reader.argumentsOf;
+      const tool = tools.find(({ name }) => name === called?.name);
       try {
-        return this.make([this.json(argumentsOf(tool), 'leave_out').text]);
+        if (called === null) return null;
+        const schema = argumentsOf(tool);
+        return this.make([this.loaded.limited(() => argumentsGrammar(called.row, schema))]);
       } catch (error) {
         const isUnsaid = error instanceof SvcError && error.code === 'capability_missing';
         if (text === 'free' && isUnsaid) return null;
         throw error;
       }
     }
-    const begins = calls.map(literal).join(' | ');
+    const begins = row === null ? '' : tools.map(({ name }) => headRule(row, name)).join(' | ');
     if (text === 'free' || text === 'none') return this.make([`root ::= ${begins}`]);
-    const { text: json, unsaid } = this.json(text.schema ?? { type: 'object' }, 'refuse');
+    const schema = text.schema ?? { type: 'object' };
+    const { text: json, unsaid } = this.loaded.limited(() => schemaGrammar(schema, 'refuse'));
     this.saysAll = unsaid.length === 0;
     if (begins === '') return this.make([json]);
     return this.make([`root ::= answer | ${begins}`, json.replace(/^root ::=/, 'answer ::=')]);
-  }
-
-  private json(schema: unknown, strictness: Strictness): SchemaGrammar {
-    return this.loaded.limited(() => schemaGrammar(schema, strictness));
   }
 
   private make(rules: readonly string[]): Grammar {
@@ -147,7 +148,7 @@ const TEXT = 'text';
 const END_OF_REASONING = 'end of reasoning';
 
 /** The schema of the arguments of a tool. Without parameters there is exactly one value. */
-function argumentsOf(tool: Tool | undefined): unknown {
+function argumentsOf(tool: Tool | undefined): Readonly<Record<string, unknown>> {
   const { type = 'object', properties, required, ...others } = tool?.parameters ?? {};
   const isEmpty = [properties, required].every((part) => Object.keys(part ?? {}).length === 0);
   return type === 'object' && isEmpty && isNote(others)
@@ -167,8 +168,4 @@ function parsed<G>(make: () => G, param: 'response_format' | 'tools'): G {
       { param, cause },
     );
   }
-}
-
-function literal(text: string): string {
-  return JSON.stringify(text);
 }

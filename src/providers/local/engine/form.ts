@@ -2,13 +2,12 @@ import { isMedia, type Tool } from '../../../../machines/messages.ts';
 import type { Options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
+import type { CallRow, ThoughtRow } from './forms/form.ts';
+import { TAGS } from './forms/thoughts.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import type { Model } from './native/model.ts';
-import { exactMark, looseMark, type Mark } from './reader/mark.ts';
-import type { AnswerForm, CallForm } from './reader/reader.ts';
-import type { CallMarks } from './template/generic-tools.ts';
-import type { ThoughtMarks } from './template/template.ts';
+import type { AnswerForm } from './reader/reader.ts';
 
 /** What an answer may consist of, for one model and one request. */
 
@@ -38,7 +37,7 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
         `messages.${index}.content.${place}`,
       );
   }
-  if (callableTools(order).length > 0 && (built_in || template?.calls == null))
+  if (callableTools(order).length > 0 && (built_in || template === null))
     throw missing(toolsRefusal(loaded), 'tools');
   if (order.messages.at(-1)?.continued === true) {
     if (built_in)
@@ -56,11 +55,10 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
     );
 }
 
-function toolsRefusal({ built_in, template }: LoadedModel): string {
-  if (built_in) return 'The built-in model answers questions about svc, and calls no tools.';
-  return template === null
-    ? 'The model has no chat template, so it only continues texts and calls no tools.'
-    : 'The engine cannot read tool calls in the form of this model.';
+function toolsRefusal({ built_in }: LoadedModel): string {
+  return built_in
+    ? 'The built-in model answers questions about svc, and calls no tools.'
+    : 'The model has no chat template, so it only continues texts and calls no tools.';
 }
 
 /** Throws capability_missing for what a text that is continued as it is cannot have. */
@@ -85,31 +83,36 @@ export function templateFor({ template }: LoadedModel, { options }: RunOrder) {
 }
 
 export function answerForm(loaded: LoadedModel, order: RunOrder, isReasoning: boolean): AnswerForm {
-  const stop = (order.options.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
+  const { stop = [], parallel_tool_calls } = order.options;
   const tools = callableTools(order);
-  const marks = tools.length === 0 ? null : (templateFor(loaded, order)?.calls ?? null);
-  const thoughts = thoughtMarks(loaded, order);
+  const rows = callRows(loaded, order);
   return {
     stop,
-    reasoning:
-      thoughts === null
+    thoughts: thoughtRow(loaded, order),
+    isReasoning,
+    calls:
+      rows.length === 0
         ? null
         : {
-            open: markOf(thoughts.open),
-            close: looseMark(thoughts.close),
-            none: markOf(thoughts.none),
-            atStart: isReasoning,
+            rows,
+            tools,
+            several: !mustCall(order) && parallel_tool_calls !== false,
+            id: (index) => `call_${order.call_key}_${index}`,
           },
-    calls: marks === null ? null : callForm(marks, tools, order),
   };
+}
+
+/** The forms in which the answer may call tools. */
+function callRows(loaded: LoadedModel, order: RunOrder): readonly CallRow[] {
+  return callableTools(order).length === 0 ? [] : (templateFor(loaded, order)?.calls ?? []);
 }
 
 /** How long the model may reason. Null: as long as it wants, or it has no form of reasoning. */
 export function thoughtBound(loaded: LoadedModel, order: RunOrder): ThoughtBound | null {
   const { reasoning_effort: effort } = order.options;
   const tokens = effort === undefined ? undefined : REASONING_TOKENS[effort];
-  const marks = thoughtMarks(loaded, order);
-  return tokens === undefined || marks === null ? null : { tokens, close: marks.close };
+  const reasoning = thoughtRow(loaded, order)?.reasoning ?? null;
+  return tokens === undefined || reasoning === null ? null : { tokens, close: reasoning.closing };
 }
 
 /** Most tokens of reasoning for an effort. One that is not here has no bound but the context. */
@@ -121,17 +124,16 @@ const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], num
 };
 
 /** What the answer must consist of. Null: the model is free. */
-export function requiredForm({ template }: LoadedModel, order: RunOrder): Required | null {
+export function requiredForm(loaded: LoadedModel, order: RunOrder): Required | null {
   const format = order.options.response_format ?? 'free';
   const tools = callableTools(order);
-  const marks = tools.length === 0 ? null : (template?.calls ?? null);
-  const calls = marks === null ? [] : tools.map(({ name }) => marks.prefix + name + marks.middle);
-  if (marks !== null && mustCall(order)) return { text: 'none', calls, tools };
-  return format === 'free' && marks === null ? null : { text: format, calls, tools };
+  const [row = null] = callRows(loaded, order);
+  if (row !== null && mustCall(order)) return { text: 'none', row, tools };
+  return format === 'free' && row === null ? null : { text: format, row, tools };
 }
 
 /** The form of reasoning. A template without one may be of a model that writes tags. */
-export function thoughtMarks(loaded: LoadedModel, order: RunOrder): ThoughtMarks | null {
+export function thoughtRow(loaded: LoadedModel, order: RunOrder): ThoughtRow | null {
   const { knowsTags, built_in } = loaded;
   const template = templateFor(loaded, order);
   if (built_in || template === null) return null;
@@ -141,28 +143,6 @@ export function thoughtMarks(loaded: LoadedModel, order: RunOrder): ThoughtMarks
 /** Whether the template or the vocabulary has the tags of reasoning. */
 export function knowsReasoningTags(model: Model, template: string): boolean {
   return template.includes('</think>') || model.hasToken('</think>');
-}
-
-const TAGS: ThoughtMarks = { open: '<think>', close: '\n</think>', none: '' };
-
-function markOf(text: string): Mark | null {
-  const mark = looseMark(text);
-  return mark.letters === '' ? null : mark;
-}
-
-function callForm(marks: CallMarks, tools: readonly Tool[], order: RunOrder): CallForm {
-  const { prefix, middle, end, between } = marks;
-  const several =
-    between !== null && !mustCall(order) && order.options.parallel_tool_calls !== false;
-  const begins = (before: string) =>
-    tools.map(({ name }) => ({ name, mark: looseMark(before + name + middle) }));
-  const close = markOf(end);
-  return {
-    open: begins(prefix),
-    next: several ? [...begins(between), ...begins(prefix)] : [],
-    close: close === null ? [] : [close],
-    id: (index) => `call_${order.call_key}_${index}`,
-  };
 }
 
 function missing(message: string, param: string): SvcError {

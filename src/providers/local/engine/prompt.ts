@@ -8,7 +8,7 @@ import {
   textOf,
 } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
-import { callableTools, checkCapabilities, templateFor, thoughtMarks } from './form.ts';
+import { callableTools, checkCapabilities, templateFor, thoughtRow } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import {
@@ -70,8 +70,8 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
       now: timeOf(order),
       plain: (text) => structure.cut(text),
     });
-    const opens = thoughtMarks(loaded, order)?.open ?? '';
-    const isReasoning = opens !== '' && text.trimEnd().endsWith(opens);
+    const begun = thoughtRow(loaded, order)?.reasoning?.begun.trim() ?? '';
+    const isReasoning = begun !== '' && text.trimEnd().endsWith(begun);
     return { tokens: withBegin(model, structure.tokenize(model, text)), isReasoning };
   }, order.id);
 }

@@ -2,24 +2,22 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type OutputPart, type Piece, partsAfter } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../../src/errors.ts';
+import { GENERIC } from '../../../../src/providers/local/engine/forms/calls.ts';
+import { named, type ThoughtRow } from '../../../../src/providers/local/engine/forms/form.ts';
+import { NAME } from '../../../../src/providers/local/engine/forms/pattern.ts';
+import { TAGS } from '../../../../src/providers/local/engine/forms/thoughts.ts';
 import { Delivery } from '../../../../src/providers/local/engine/reader/answer.ts';
-import { exactMark, looseMark } from '../../../../src/providers/local/engine/reader/mark.ts';
 import { type AnswerForm, Reader } from '../../../../src/providers/local/engine/reader/reader.ts';
 
-const stop = (...texts: string[]) => texts.map((text) => ({ text, mark: exactMark(text) }));
-const call = (name: string) => ({
-  name,
-  mark: looseMark(`<tool_call>\n{"name": "${name}", "arguments": `),
-});
+const tool = (name: string) => ({ name, description: null, parameters: {} });
 const calls: NonNullable<AnswerForm['calls']> = {
-  open: [call('sum'), call('weather')],
-  next: [call('sum'), call('weather')],
-  close: [looseMark('}\n</tool_call>')],
+  rows: [GENERIC],
+  tools: [tool('sum'), tool('weather')],
+  several: true,
   id: (index) => `call_${index}`,
 };
-const reasoning = { open: looseMark('<think>\n'), close: looseMark('\n</think>'), atStart: false };
-const PLAIN: AnswerForm = { stop: [], reasoning: null, calls: null };
-const ALL: AnswerForm = { stop: stop('END', '\n\nUser:'), reasoning, calls };
+const PLAIN: AnswerForm = { stop: [], thoughts: null, isReasoning: false, calls: null };
+const ALL: AnswerForm = { ...PLAIN, stop: ['END', '\n\nUser:'], thoughts: TAGS, calls };
 
 interface Read {
   parts: readonly OutputPart[];
@@ -76,9 +74,9 @@ test('an answer ends before the first stop text, wherever it is cut', () => {
 });
 
 test('of two stop texts the one that is complete first counts, then the longer one', () => {
-  const form = { ...PLAIN, stop: stop('abcdef', 'cd') };
+  const form = { ...PLAIN, stop: ['abcdef', 'cd'] };
   assert.equal(readEachWay(form, 'xabcdefg').text, 'xab');
-  assert.equal(readEachWay({ ...PLAIN, stop: stop('cd', 'bcd') }, 'abcde').text, 'a');
+  assert.equal(readEachWay({ ...PLAIN, stop: ['cd', 'bcd'] }, 'abcde').text, 'a');
 });
 
 test('text that only begins like a stop text is delivered', () => {
@@ -87,7 +85,7 @@ test('text that only begins like a stop text is delivered', () => {
 });
 
 test('text that may become a stop text waits, and no more than that', () => {
-  const reader = new Reader({ ...PLAIN, stop: stop('STOP') });
+  const reader = new Reader({ ...PLAIN, stop: ['STOP'] });
   assert.equal(reader.push('a ST'), [{ text: 'a ' }]);
   assert.equal(reader.push('ART'), [{ text: 'START' }]);
 });
@@ -101,7 +99,8 @@ test('reasoning is a separate part, without its tags', () => {
 });
 
 test('white space of a mark may be more or missing, and begins in no word', () => {
-  const form = { ...ALL, reasoning: { ...reasoning, open: looseMark('<|think on|>') } };
+  const reasoning = { begun: '', open: ['<|think on|>'], close: [['</think>']], closing: '' };
+  const form = { ...ALL, thoughts: { ...TAGS, reasoning } satisfies ThoughtRow };
   const partsOf = (open: string) => readEachWay(form, `${open}Hm.</think>`).parts;
   for (const open of ['<|think on|>', '< | think\n on |>', '<|thinkon|>'])
     assert.equal(partsOf(open), [{ type: 'reasoning', text: 'Hm.' }], open);
@@ -113,7 +112,7 @@ test('a tag inside of text is text', () => {
 });
 
 test('an answer may begin inside its reasoning', () => {
-  const form = { ...ALL, reasoning: { ...reasoning, open: null, atStart: true } };
+  const form = { ...ALL, isReasoning: true };
   assert.equal(readEachWay(form, '\nHm.\n</think>\n\nYes.').parts, [
     { type: 'reasoning', text: 'Hm.' },
     { type: 'text', text: 'Yes.' },
@@ -141,7 +140,7 @@ test('several calls have ids in order, and white space does not count', () => {
 });
 
 test('without calls in a row the first call ends the answer', () => {
-  const form = { ...ALL, calls: { ...calls, next: [], close: [] } };
+  const form = { ...ALL, calls: { ...calls, several: false } };
   const { parts, ended } = readEachWay(form, `${CALL} and more`);
   assert.equal(parts, [{ type: 'tool_call', id: 'call_0', name: 'weather', arguments: CITY }]);
   assert.equal(ended, { reason: 'calls' });
@@ -158,14 +157,9 @@ test('a call that is cut off keeps its arguments so far', () => {
 });
 
 test('a call without arguments has an empty object', () => {
-  const form = {
-    ...PLAIN,
-    calls: {
-      ...calls,
-      open: [{ name: 'now', mark: looseMark('[now](') }],
-      close: [looseMark(')')],
-    },
-  };
+  const head = ['[', NAME, ']('] as const;
+  const row = named({ families: '', marks: [], open: head, head, close: ')' });
+  const form = { ...PLAIN, calls: { ...calls, rows: [row], tools: [tool('now')] } };
   assert.equal(readEachWay(form, '[now]() Good.').parts, [
     { type: 'tool_call', id: 'call_0', name: 'now', arguments: '{}' },
     { type: 'text', text: 'Good.' },

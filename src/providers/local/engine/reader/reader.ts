@@ -1,30 +1,25 @@
-import type { CallName, Piece } from '../../../../../machines/messages.ts';
-import { type Mark, matchAt } from './mark.ts';
+import type { CallName, Piece, Tool } from '../../../../../machines/messages.ts';
+import { type ArgumentsReader, argumentsReader, unquoted } from '../forms/arguments.ts';
+import type { CallRow, ThoughtRow } from '../forms/form.ts';
+import { type Found, matchAt, type Pattern } from '../forms/pattern.ts';
 
 /** What the text of an answer may consist of, for one model and one request. */
 export interface AnswerForm {
   /** The texts that end the answer, where they occur in its text. */
-  readonly stop: readonly { readonly text: string; readonly mark: Mark }[];
+  readonly stop: readonly string[];
   /** Null: the model writes no reasoning, or in no known form. */
-  readonly reasoning: {
-    readonly open: Mark | null;
-    readonly close: Mark;
-    /** What an answer without reasoning begins with, which is no text of it. */
-    readonly none?: Mark | null;
-    /** The answer begins inside of reasoning. */
-    readonly atStart: boolean;
-  } | null;
+  readonly thoughts: ThoughtRow | null;
+  /** The answer begins inside of reasoning. */
+  readonly isReasoning: boolean;
   /** Null: the model may not call tools. */
   readonly calls: CallForm | null;
 }
 
 export interface CallForm {
-  /** The beginnings of a call up to its arguments, each with the name of its tool. */
-  readonly open: readonly { readonly name: string; readonly mark: Mark }[];
-  /** The beginnings of another call after one. Empty: a call ends the answer. */
-  readonly next: readonly { readonly name: string; readonly mark: Mark }[];
-  /** Texts between calls, and after the last one. They are no text of the answer. */
-  readonly close: readonly Mark[];
+  readonly rows: readonly CallRow[];
+  readonly tools: readonly Tool[];
+  /** False: a call ends the answer. */
+  readonly several: boolean;
   /** The id of the call with this index. */
   id(index: number): string;
 }
@@ -35,9 +30,12 @@ export type Ended =
   | { readonly reason: 'calls' };
 
 /** A mark, and what it means. */
-type Meant = { readonly mark: Mark; act(): void };
-type Found = { start: number; end: number; act(): void };
+type Meant = { readonly pattern: Pattern; act(found: Found): void };
+type Place = { start: number; found: Found; act(found: Found): void };
 type Mode = 'text' | 'reasoning' | 'arguments' | 'after_call';
+
+/** Calls of one answer. What comes after them is text. */
+const CALLS_MAX = 256;
 
 /**
  * Reads the text of an answer as pieces: text, reasoning and tool calls.
@@ -45,9 +43,11 @@ type Mode = 'text' | 'reasoning' | 'arguments' | 'after_call';
  * 1. The pieces depend on the text alone, not on how it is cut, so they can be read again.
  * 2. Text that may become part of a mark or a stop text is returned once it cannot.
  * 3. After the end of the answer nothing is returned.
+ * 4. Arguments are returned as JSON, however the model writes them.
  */
 export class Reader {
   private readonly form: AnswerForm;
+  private readonly names: readonly string[];
   private mode: Mode;
   private ended_: Ended | null = null;
   private pending = '';
@@ -57,8 +57,8 @@ export class Reader {
   private hasText = false;
   private hasThought = false;
   private calls = 0;
-  private call: CallName | null = null;
-  private json = new JsonEnd();
+  private call: (CallName & { row: CallRow }) | null = null;
+  private arguments: ArgumentsReader | null = null;
   private argumentsText = '';
   private pieces: Piece[] = [];
   private readonly inText: readonly Meant[];
@@ -69,31 +69,50 @@ export class Reader {
 
   constructor(form: AnswerForm) {
     this.form = form;
-    const { stop, reasoning, calls } = form;
-    const begins = ({ name, mark }: CallForm['open'][number]) => ({
-      mark,
-      act: () => this.begin(name),
-    });
-    const turns = (mark: Mark | null | undefined, to: 'text' | 'reasoning') =>
-      mark == null ? [] : [{ mark, act: () => this.turnTo(to) }];
+    const { stop, thoughts, calls, isReasoning } = form;
+    const { reasoning = null, around = [], first = [] } = thoughts ?? {};
+    const rows = calls?.rows ?? [];
+    // Of two names that begin alike, the longer one is looked for first.
+    this.names = (calls?.tools ?? []).map(({ name }) => name).sort((a, b) => b.length - a.length);
+    const begins = (pattern: Pattern | undefined, row: CallRow): Meant[] =>
+      pattern === undefined ? [] : [{ pattern, act: (found) => this.begin(found, row) }];
+    const turns = (patterns: readonly Pattern[], to: 'text' | 'reasoning'): Meant[] =>
+      patterns.map((pattern) => ({ pattern, act: () => this.turnTo(to) }));
+    const drops = (patterns: readonly Pattern[]): Meant[] =>
+      patterns.map((pattern) => ({ pattern, act: () => this.dropped() }));
+    const open = reasoning === null ? [] : [reasoning.open];
+    const close = reasoning?.close ?? [];
+    const hasChannels = reasoning?.channels === true;
+    const channels = [...turns(open, 'reasoning'), ...turns(close, 'text')];
     this.inText = [
-      ...stop.map(({ text, mark }) => ({ mark, act: () => this.finish({ reason: 'stop', text }) })),
-      ...(calls?.open ?? []).map(begins),
+      ...stop.map((text) => ({
+        pattern: [{ exact: text }],
+        act: () => this.finish({ reason: 'stop', text }),
+      })),
+      ...rows.flatMap((row) => begins(row.read.open, row)),
+      ...(hasChannels ? channels : []),
+      ...drops(around),
     ];
     this.atStart = [
       ...this.inText,
-      ...turns(reasoning?.open, 'reasoning'),
-      ...turns(reasoning?.none, 'text'),
+      ...rows.flatMap((row) => begins(row.read.first, row)),
+      ...turns(open, 'reasoning'),
+      // A model may close what it has not opened.
+      ...turns(close, 'text'),
+      ...drops(first),
     ];
-    this.inReasoning = turns(reasoning?.close, 'text');
+    this.inReasoning = [
+      ...rows.filter(({ read }) => read.inThoughts).flatMap((row) => begins(row.read.open, row)),
+      ...(hasChannels ? [...channels, ...drops(around)] : turns(close, 'text')),
+    ];
     // A model may open again what its prompt has opened.
-    this.atThought = [...this.inReasoning, ...turns(reasoning?.open, 'reasoning')];
-    this.afterCall = [
-      ...(calls?.next ?? []).map(begins),
-      ...(calls?.close ?? []).map((mark) => ({ mark, act: () => {} })),
-    ];
-    this.mode = form.reasoning?.atStart === true ? 'reasoning' : 'text';
-    this.skipsSpace = this.mode === 'reasoning';
+    this.atThought = [...this.inReasoning, ...turns(open, 'reasoning')];
+    this.afterCall = rows.flatMap((row) => [
+      ...begins(row.read.next, row),
+      ...row.read.close.map((pattern) => ({ pattern, act: () => {} })),
+    ]);
+    this.mode = isReasoning ? 'reasoning' : 'text';
+    this.skipsSpace = isReasoning;
   }
 
   /** Whether a text of the answer can end it. */
@@ -110,14 +129,14 @@ export class Reader {
     return this.calls > 0;
   }
 
-  /** The tool whose arguments come next. Null: none. */
-  get argumentsOf(): string | null {
-    return this.mode === 'arguments' ? (this.call?.name ?? null) : null;
+  /** The tool whose arguments come next, and the form of its call. Null: none. */
+  get argumentsOf(): { name: string; row: CallRow } | null {
+    return this.mode === 'arguments' ? this.call : null;
   }
 
-  /** What the answer has of these arguments. */
+  /** What the answer has of these arguments, as the model writes them. */
   get argumentsSoFar(): string {
-    return this.mode === 'arguments' ? this.argumentsText : '';
+    return this.mode === 'arguments' ? this.argumentsText + this.pending : '';
   }
 
   get isReasoning(): boolean {
@@ -137,16 +156,31 @@ export class Reader {
   /** Returns what was kept back: nothing follows. */
   end(): readonly Piece[] {
     if (this.ended_ !== null) return NONE;
-    if (this.mode === 'text' || this.mode === 'reasoning') this.release(this.pending.length);
+    if (this.mode === 'text' || this.mode === 'reasoning') this.release(this.callBegun());
     this.pending = '';
     this.control = '';
     return this.taken();
   }
 
+  /** Where a call begins that is cut off before its arguments. */
+  private callBegun(): number {
+    const { pending, names } = this;
+    const rows = this.mode === 'text' ? (this.form.calls?.rows ?? []) : [];
+    for (let at = 0; at < pending.length; at += 1)
+      for (const { read } of rows)
+        if (
+          read.mark !== undefined &&
+          typeof matchAt(read.mark, pending, at) === 'object' &&
+          matchAt(read.open, pending, at, names) === 'partial'
+        )
+          return at;
+    return pending.length;
+  }
+
   /** Whether nothing but text can occur. */
   private get isPlain(): boolean {
-    const { stop, reasoning, calls } = this.form;
-    return stop.length === 0 && reasoning === null && calls === null;
+    const { stop, thoughts, calls } = this.form;
+    return stop.length === 0 && thoughts === null && calls === null;
   }
 
   private taken(): readonly Piece[] {
@@ -177,69 +211,89 @@ export class Reader {
    */
   private scan(marks: readonly Meant[], first: readonly Meant[]): boolean {
     this.skipSpace();
-    let found: Found | null = null;
+    let place: Place | null = null;
     let kept = this.pending.length;
     let isFirst = true;
     for (let start = 0; start < this.pending.length; start += 1) {
-      if (found !== null && start >= found.end) break;
-      for (const { mark, act } of isFirst ? first : marks) {
-        const end = matchAt(mark, this.pending, start);
-        if (end === 'partial') kept = Math.min(kept, start);
-        else if (end !== 'none' && (found === null || end < found.end)) found = { start, end, act };
+      if (place !== null && start >= place.found.end) break;
+      for (const { pattern, act } of isFirst ? first : marks) {
+        const found = matchAt(pattern, this.pending, start, this.names);
+        if (found === 'partial') kept = Math.min(kept, start);
+        else if (found !== 'none' && (place === null || found.end < place.found.end))
+          place = { start, found, act };
       }
       isFirst &&= /\s/.test(this.pending[start] as string);
     }
-    this.release(found === null ? kept : found.start);
-    if (found === null) return false;
-    this.drop(found.end - found.start);
-    found.act();
+    this.release(place === null ? kept : place.start);
+    if (place === null) return false;
+    this.drop(place.found.end - place.start);
+    place.act(place.found);
     return true;
   }
 
   private readArguments(): boolean {
-    const { call, json } = this;
-    if (call === null) return false;
-    const hadBegun = json.hasBegun;
-    const end = json.push(this.pending);
-    const text = this.cut(end ?? this.pending.length);
-    const shown = hadBegun ? text : text.trimStart();
-    this.argumentsText += shown;
-    if (end !== null && !json.hasBegun) this.pieces.push({ kind: 'tool_call', call, text: '{}' });
-    else if (shown !== '') this.pieces.push({ kind: 'tool_call', call, text: shown });
-    if (end === null) return false;
+    const { call } = this;
+    if (call === null || this.arguments === null) return false;
+    const { read, json, isOver } = this.arguments.push(this.pending, this.control);
+    this.argumentsText += this.pending.slice(0, read);
+    this.drop(read);
+    this.say(json);
+    if (isOver) this.endCall();
+    return isOver;
+  }
+
+  private endCall(): void {
     this.call = null;
-    if (this.form.calls?.next.length === 0) this.finish({ reason: 'calls' });
+    this.arguments = null;
+    if (this.form.calls?.several !== true) this.finish({ reason: 'calls' });
     else this.mode = 'after_call';
-    return true;
   }
 
   private readAfterCall(): boolean {
-    let longest: Found | null = null;
-    for (const { mark, act } of this.afterCall) {
-      const end = matchAt(mark, this.pending, 0);
-      if (end === 'partial') return false;
-      if (end !== 'none' && end > (longest?.end ?? 0)) longest = { start: 0, end, act };
+    let longest: Place | null = null;
+    for (const { pattern, act } of this.calls < CALLS_MAX ? this.afterCall : []) {
+      const found = matchAt(pattern, this.pending, 0, this.names);
+      if (found === 'partial') return false;
+      if (found !== 'none' && found.end > (longest?.found.end ?? 0))
+        longest = { start: 0, found, act };
     }
     if (longest === null) {
       this.turnTo('text');
       return true;
     }
-    this.drop(longest.end);
-    longest.act();
+    this.drop(longest.found.end);
+    longest.act(longest.found);
     return true;
   }
 
-  private begin(name: string): void {
-    this.call = { id: this.form.calls?.id(this.calls) ?? '', name };
+  private begin({ name, held }: Found, row: CallRow): void {
+    const tool = this.form.calls?.tools.find((each) => each.name === name);
+    if (tool === undefined) return;
+    this.call = { id: this.form.calls?.id(this.calls) ?? '', name: tool.name, row };
     this.calls += 1;
-    this.json = new JsonEnd();
     this.argumentsText = '';
     this.mode = 'arguments';
-    this.pieces.push({ kind: 'tool_call', call: this.call, text: '' });
+    this.say('', true);
+    if (held === undefined) this.arguments = argumentsReader(row.syntax, tool.parameters);
+    else {
+      this.say(unquoted(held));
+      this.endCall();
+    }
+  }
+
+  private say(text: string, begins = false): void {
+    if (this.call === null || (text === '' && !begins)) return;
+    const { id, name } = this.call;
+    this.pieces.push({ kind: 'tool_call', call: { id, name }, text });
   }
 
   private turnTo(mode: 'text' | 'reasoning'): void {
     this.mode = mode;
+    this.skipsSpace = true;
+  }
+
+  /** What is around a text has no white space of the text. */
+  private dropped(): void {
     this.skipsSpace = true;
   }
 
@@ -284,60 +338,3 @@ export class Reader {
 }
 
 const NONE: readonly Piece[] = [];
-
-/**
- * Finds the end of one JSON value in a text that arrives in pieces. It checks no syntax: what a
- * model writes may be invalid.
- */
-class JsonEnd {
-  private depth = 0;
-  private inside: 'nothing' | 'string' | 'escape' | 'word' | 'value' = 'nothing';
-
-  /** Whether the value has begun. */
-  get hasBegun(): boolean {
-    return this.inside !== 'nothing';
-  }
-
-  /** The index after the value. Null: it goes on after this piece. */
-  push(text: string): number | null {
-    for (let at = 0; at < text.length; at += 1) {
-      const end = this.step(text[at] as string, at);
-      if (end !== null) return end;
-    }
-    return null;
-  }
-
-  private step(letter: string, at: number): number | null {
-    switch (this.inside) {
-      case 'escape':
-        this.inside = 'string';
-        return null;
-      case 'string':
-        if (letter === '\\') this.inside = 'escape';
-        if (letter !== '"') return null;
-        this.inside = 'value';
-        return this.depth === 0 ? at + 1 : null;
-      case 'word':
-        if (/[\w.+-]/.test(letter)) return null;
-        return at;
-      default:
-        return this.stepOutside(letter, at);
-    }
-  }
-
-  private stepOutside(letter: string, at: number): number | null {
-    if (/\s/.test(letter)) return null;
-    if (letter === '"') this.inside = 'string';
-    else if (letter === '{' || letter === '[') {
-      this.depth += 1;
-      this.inside = 'value';
-    } else if (this.depth === 0) {
-      if (!/[\w.+-]/.test(letter)) return at;
-      this.inside = 'word';
-    } else if (letter === '}' || letter === ']') {
-      this.depth -= 1;
-      return this.depth === 0 ? at + 1 : null;
-    }
-    return null;
-  }
-}

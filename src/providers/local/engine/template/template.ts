@@ -2,17 +2,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Message, Tool } from '../../../../../machines/messages.ts';
 import { textOf } from '../../../../../machines/messages.ts';
 import { argumentsObject } from '../../../../json.ts';
-import { type CallMarks, callText, GENERIC_CALLS, resultText, toolsText } from './generic-tools.ts';
+import { CALLS, GENERIC, PYTHONIC_FENCE } from '../forms/calls.ts';
+import { type CallRow, rowOf, type ThoughtRow } from '../forms/form.ts';
+import { KEY, learnCalls, learnThoughts, PROBES, type Probe, type Shown } from '../forms/learn.ts';
+import { THOUGHTS } from '../forms/thoughts.ts';
+import { callsText } from '../forms/write.ts';
+import { resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';
 import { refused } from './refusal.ts';
-
-/** What is around the reasoning of an answer. */
-export interface ThoughtMarks {
-  readonly open: string;
-  readonly close: string;
-  /** What an answer without reasoning begins with. It is no text of the answer. */
-  readonly none: string;
-}
 
 /** What of a request changes its prompt. */
 export interface Asking {
@@ -53,18 +50,19 @@ interface Forms {
  *
  * 1. A conversation is rendered as it is. Only if the template refuses it, turns of one role become
  *    one, and a system text becomes a text of the user.
- * 2. The marks of calls and of reasoning are read once, from conversations that show them.
+ * 2. The forms of calls and of reasoning are those of the family whose marks the template has. One
+ *    of no family shows them in conversations that are made once.
  */
 export class ChatTemplate {
-  /** Null: calls cannot be read from its answers. */
-  readonly calls: CallMarks | null;
-  /** The template has a form of tool calls. If not, the tools are written as a system text. */
+  /** The forms in which its answers call tools. The first one is what the model is asked for. */
+  readonly calls: readonly [CallRow, ...CallRow[]];
+  /** The template writes tools. If not, they are written as a system text. */
   readonly hasTools: boolean;
-  readonly thoughts: ThoughtMarks | null;
+  readonly thoughts: ThoughtRow | null;
   /** What ends an answer. */
   readonly end: string;
-  /** A question, up to its answer. */
-  private readonly question: string;
+  /** The template writes calls. If not, they are a part of the text of their turn. */
+  private readonly hasCalls: boolean;
   private readonly template: JinjaTemplate;
   private readonly tokens: Variables;
   private forms: Forms = { parts: false, texts: false, short: false };
@@ -73,21 +71,23 @@ export class ChatTemplate {
   constructor(source: string, { bos_token, eos_token }: { bos_token: string; eos_token: string }) {
     this.template = new JinjaTemplate(source);
     this.tokens = { bos_token, eos_token };
-    const conversation = [user(QUESTION)];
+    const [probe] = PROBES;
+    const conversation = [user(probe.question)];
     const answers = { add_generation_prompt: true };
     const plain = caught(() => this.written(conversation, answers));
-    const isRead = typeof plain === 'string' && plain.includes(QUESTION);
-    if (!isRead && this.tried({ parts: true }, conversation, answers)?.includes(QUESTION))
+    const isRead = typeof plain === 'string' && plain.includes(probe.question);
+    if (!isRead && this.tried({ parts: true }, conversation, answers)?.includes(probe.question))
       this.forms = { ...this.forms, parts: true };
     else if (plain instanceof Error) throw plain;
     else if (!isRead) throw new Error('it leaves out the message of the user');
-    this.question = this.tried({}, conversation, answers) ?? '';
-    const calls = this.readCalls();
-    this.hasTools = calls !== null;
-    // A model that writes in channels does so for its calls too.
-    this.calls = calls ?? (source.includes('<|channel|>') ? null : GENERIC_CALLS);
-    this.thoughts = this.readThoughts();
-    this.end = this.readEnd();
+    this.hasCalls = this.findCallForms(probe);
+    const native = this.nativeCalls(source, probe);
+    this.hasTools = native !== null;
+    const own = rowOf(CALLS, source);
+    this.calls =
+      native === null ? [GENERIC, PYTHONIC_FENCE, ...(own === null ? [] : [own])] : [native];
+    this.thoughts = rowOf(THOUGHTS, source) ?? learnThoughts(this.shown());
+    this.end = this.shownBy(probe).end;
   }
 
   /** The text up to the answer. Throws capability_missing if the template refuses it. */
@@ -96,7 +96,7 @@ export class ChatTemplate {
     const read = this.turnsOf(messages);
     const isNative = this.hasTools && tools.length > 0;
     const asText = this.hasTools || tools.length === 0 ? read : withToolsText(read, tools);
-    const turns = eachText(asText, plain) as Turn[];
+    const turns = this.withCalls(eachText(asText, plain) as Turn[]);
     if (goesOn) {
       const last = turns.at(-1) as Turn;
       turns[turns.length - 1] = { ...last, content: `${last.content}${HERE}` };
@@ -188,10 +188,6 @@ export class ChatTemplate {
     const content = inText === null ? text : text.slice(inText[0].length);
     const reasoned = reasoning === '' ? {} : { reasoning_content: reasoning, thinking: reasoning };
     if (calls.length === 0) return { role, content, ...reasoned };
-    if (!this.hasTools) {
-      const texts = [content, ...calls.map(callText)];
-      return { role, content: texts.filter((text) => text !== '').join('\n') };
-    }
     const tool_calls = calls.map(({ id, name, arguments: json }) => ({
       id,
       type: 'function' as const,
@@ -206,79 +202,60 @@ export class ChatTemplate {
     return { role: 'tool', content, tool_call_id: id, name: names.get(id) ?? '' };
   }
 
-  private readCalls(): CallMarks | null {
-    for (const forms of CALL_FORMS) {
-      const one = this.callMarks(forms, 1);
-      if (one === null) continue;
-      this.forms = { ...this.forms, ...forms };
-      return { ...one, between: this.callMarks(forms, 2)?.between ?? null };
-    }
-    return null;
-  }
-
-  /** The marks of the first call of so many. Null: it is not written as name and JSON. */
-  private callMarks(forms: Partial<Forms>, count: number): CallMarks | null {
-    const calls = NAMES.slice(0, count).map((name, at) => ({
-      id: `call_probe_${at}`,
-      type: 'function' as const,
-      function: { name, arguments: { [KEY]: VALUE } },
-    }));
-    const tools = NAMES.map((name) =>
-      described({ name, description: ABOUT, parameters: { type: 'object', properties: {} } }),
-    );
-    const prompt = this.tried(forms, [user(QUESTION)], { tools, add_generation_prompt: true });
-    const turn = { role: 'assistant', content: '', tool_calls: calls };
-    const whole = this.tried(forms, [user(QUESTION), turn], { tools });
-    if (prompt === null || whole === null || !prompt.includes(ABOUT)) return null;
-    // An answer may begin with a mark that says that it has no reasoning.
-    const plain = this.tried(forms, [user(QUESTION), { role: 'assistant', content: ANSWER }], {
-      tools,
+  /** Calls that the template does not write become a part of the text of their turn. */
+  private withCalls(turns: readonly Turn[]): Turn[] {
+    return turns.map((turn) => {
+      const { tool_calls: calls, ...rest } = turn;
+      if (calls === undefined || (this.hasTools && this.hasCalls)) return turn;
+      const made = callsText(
+        this.calls[0],
+        calls.map((call) => call.function),
+      );
+      const texts = [String(rest.content), made].filter((text) => text !== '');
+      return { ...rest, content: texts.join('\n') };
     });
-    const begin = Math.max(sameLength(prompt, whole), sameLength(plain ?? '', whole));
-    const places = NAMES.slice(0, count).map((name) => placeOf(whole, begin, name));
-    const [first, second] = places;
-    // A model that writes in channels puts the name of a tool elsewhere than its template.
-    if (first == null || second === null || whole.includes('<|channel|>')) return null;
+  }
+
+  /** Finds the forms in which the template takes calls. False: it writes none. */
+  private findCallForms(probe: Probe): boolean {
+    for (const forms of CALL_FORMS) {
+      const text = this.tried(forms, callTurns(probe, 1), { tools: toolsOf(probe) });
+      if (text?.includes(probe.names[0]) !== true || !text.includes(probe.value)) continue;
+      this.forms = { ...this.forms, ...forms };
+      return true;
+    }
+    return false;
+  }
+
+  /** Null: the template writes no tools, or calls in no form that is known. */
+  private nativeCalls(source: string, probe: Probe): CallRow | null {
+    const tools = { tools: toolsOf(probe), add_generation_prompt: true };
+    if (!this.tried({}, [user(probe.question)], tools)?.includes(probe.names[0])) return null;
+    return rowOf(CALLS, source) ?? (this.hasCalls ? learnCalls(this.shown()) : null);
+  }
+
+  private shown(): [Shown, Shown] {
+    const [a, b] = PROBES;
+    return [this.shownBy(a), this.shownBy(b)];
+  }
+
+  private shownBy(probe: Probe): Shown {
+    const { question, answer: content, thought } = probe;
+    const turn = { role: 'assistant', content };
+    const reasoned = { ...turn, reasoning_content: thought, thinking: thought };
+    const tools = { tools: toolsOf(probe) };
+    const plain = this.tried({}, [user(question), turn], {}) ?? '';
+    const at = plain.lastIndexOf(content);
     return {
-      prefix: withoutId(whole.slice(begin, first.name)),
-      middle: withoutId(whole.slice(first.nameEnd, first.json)),
-      end: withoutId(this.beforeEnd(whole.slice(first.jsonEnd))),
-      between: second === undefined ? null : withoutId(whole.slice(first.jsonEnd, second.name)),
+      prompt: this.tried({}, [user(question)], { ...tools, add_generation_prompt: true }),
+      plain: this.tried({}, [user(question), turn], tools),
+      calls: [
+        this.tried({}, callTurns(probe, 1), tools),
+        this.tried({}, callTurns(probe, 2), tools),
+      ],
+      reasoned: this.tried({}, [user(question), reasoned], tools),
+      end: at < 0 ? '' : plain.slice(at + content.length),
     };
-  }
-
-  /** The end of a call is followed by the end of the answer, which is no text. */
-  private beforeEnd(text: string): string {
-    const end = this.readEnd().trim();
-    const at = end === '' ? -1 : text.indexOf(end);
-    return at < 0 ? text : text.slice(0, at);
-  }
-
-  private readThoughts(): ThoughtMarks | null {
-    const turn = { role: 'assistant', content: ANSWER };
-    const reasoned = { ...turn, reasoning_content: THOUGHT, thinking: THOUGHT };
-    const whole = this.tried({}, [user(QUESTION), reasoned], {}) ?? '';
-    const thought = whole.indexOf(THOUGHT);
-    const answer = whole.indexOf(ANSWER, thought);
-    if (thought < 0 || answer < 0) return null;
-    const opened = whole.slice(0, thought);
-    const close = whole.slice(thought + THOUGHT.length, answer);
-    // What an answer begins with may have opened it.
-    const same = sameLength(this.question, opened);
-    const tag = opened.lastIndexOf('<', same);
-    const open = opened.slice(/^<[^>]*$/.test(opened.slice(tag, same)) ? tag : same).trim();
-    const without = this.tried({}, [user(QUESTION), turn], {}) ?? '';
-    const begin = sameLength(this.question, without);
-    const none = without.slice(begin, without.indexOf(ANSWER, begin));
-    if (close.trim() === '') return null;
-    return { open: open === '' ? (/\S+\s*$/.exec(opened)?.[0] ?? '').trim() : open, close, none };
-  }
-
-  private readEnd(): string {
-    const turn = { role: 'assistant', content: ANSWER };
-    const whole = this.tried({}, [user(QUESTION), turn], {}) ?? '';
-    const at = whole.lastIndexOf(ANSWER);
-    return at < 0 ? '' : whole.slice(at + ANSWER.length);
   }
 
   /** Null: the template refuses it in these forms. */
@@ -299,10 +276,26 @@ export class ChatTemplate {
   }
 }
 
-/** What a conversation says that shows the marks of a template. No template has these words. */
-const [QUESTION, ANSWER, THOUGHT, ABOUT] = ['Qzwhat', 'Qzbecause', 'Qzperhaps', 'Qzabout'];
-const NAMES = ['qzfirst', 'qzsecond'];
-const [KEY, VALUE] = ['qzkey', 'qzvalue'];
+/** A question, and an answer of so many calls. */
+function callTurns({ question, names, ids, value }: Probe, count: 1 | 2): Turn[] {
+  const tool_calls = names
+    .slice(0, count)
+    .map((name, at) => ({
+      id: ids[at] as string,
+      type: 'function' as const,
+      function: { name, arguments: { [KEY]: value } },
+    }));
+  return [user(question), { role: 'assistant', content: '', tool_calls }];
+}
+
+function toolsOf({ names, about }: Probe): object[] {
+  const parameters = {
+    type: 'object',
+    properties: { [KEY]: { type: 'string', description: about } },
+  };
+  return names.map((name) => described({ name, description: about, parameters }));
+}
+
 const CALL_FORMS: readonly Partial<Forms>[] = [
   {},
   { short: true },
@@ -388,39 +381,6 @@ function caught(work: () => string): string | Error {
   } catch (thrown) {
     return thrown instanceof Error ? thrown : new Error(String(thrown));
   }
-}
-
-/** The length of what both texts begin with. */
-function sameLength(a: string, b: string): number {
-  let length = 0;
-  while (length < a.length && a[length] === b[length]) length += 1;
-  return length;
-}
-
-/** Where a call has its name and its arguments. Null: they are not written as JSON. */
-function placeOf(
-  text: string,
-  from: number,
-  name: string,
-): { name: number; nameEnd: number; json: number; jsonEnd: number } | null {
-  const at = text.indexOf(name, from);
-  const key = text.indexOf(`"${KEY}"`, at);
-  const json = text.lastIndexOf('{', key);
-  const end = text.indexOf('}', key) + 1;
-  if (at < 0 || key < 0 || json < at || end === 0) return null;
-  if (withoutId(text.slice(at, json)).length > MARK_MAX) return null;
-  try {
-    if ((JSON.parse(text.slice(json, end)) as Record<string, unknown>)[KEY] !== VALUE) return null;
-  } catch {
-    return null;
-  }
-  return { name: at, nameEnd: at + name.length, json, jsonEnd: end };
-}
-const MARK_MAX = 200;
-
-/** Removes the id of a call as a field of JSON: a model need not write one. */
-function withoutId(text: string): string {
-  return text.replace(/,\s*"(?:tool_call_id|call_id|id)":\s*"[^"]*"/g, '');
 }
 
 function shortId(id: string): string {
