@@ -29,14 +29,18 @@ export const SCHEMA_VERSION = 2;
 /**
  * Kinds of events by the format of the log that has them first, by the beginning of their type. An
  * older version could not fold them, so it refuses a log of this format. A log gets the format with
- * its first event of such a kind, and not before. All other kinds are of the third format.
+ * its first event of such a kind, and not before. All other kinds are of the third format. A name
+ * with a space is no kind of events, but what the format has besides.
  */
 export const NEW_KINDS: Readonly<Record<number, readonly string[]>> = {
   4: ['mcp.', 'run.tool_', 'run.turn_completed'],
   5: ['run.tool_reported'],
+  6: ['a text of 256 characters or more'],
 };
 /** The newest format of a log that this version reads and writes. */
-export const LOG_FORMAT = 5;
+export const LOG_FORMAT = 6;
+/** The format of a log with texts that are stored once: see `src/store/texts.ts`. */
+export const TEXTS_FORMAT = 6;
 
 /** The format that a log with this event has at least; null for the third one. */
 export function formatOf(type: string): number | null {

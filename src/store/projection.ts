@@ -1,31 +1,23 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { codeOf, isDamage } from './failure.ts';
+import { TextCheck } from './inspect/text-check.ts';
 import { MISPLACED } from './places.ts';
 import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
+import { USES } from './texts.ts';
 import { UNINDEXED } from './words.ts';
 
 /** A row of `runs` with its digests; null if they are missing. */
-export type StoredRun<D extends string | Uint8Array = string> = StoredFields & {
-  data: D;
-  data_digest: unknown;
-};
+export type StoredRun = StoredFields & { data: string; data_digest: unknown };
 export type StoredFields = RunFields & { fields_digest: unknown };
 
 const FIELDS = RUN_FIELDS.map((field) => `r.${field}`).join(', ');
 export const STORED_FIELDS =
   `select ${FIELDS}, d.fields as fields_digest ` +
   'from runs r left join run_digests d on d.run_id = r.run_id';
-export const STORED_RUN = storedRun('r.data');
-/** With the data as bytes, so that SQLite makes no text of it. */
-export const STORED_RUN_BYTES = storedRun('cast(r.data as blob)');
-
-function storedRun(data: string): string {
-  return (
-    `select ${FIELDS}, ${data} as data, d.fields as fields_digest, d.data as data_digest ` +
-    'from runs r left join run_digests d on d.run_id = r.run_id'
-  );
-}
+export const STORED_RUN =
+  `select ${FIELDS}, r.data as data, d.fields as fields_digest, d.data as data_digest ` +
+  'from runs r left join run_digests d on d.run_id = r.run_id';
 
 /** The error of a damaged row. The events may still be fine. */
 export function damagedRun(run_id: string, problem: string): SvcError {
@@ -35,7 +27,7 @@ export function damagedRun(run_id: string, problem: string): SvcError {
 }
 
 /** What is wrong with a row itself, as the end of a sentence. */
-export function storedProblem(row: StoredRun<string | Uint8Array>): string | null {
+export function storedProblem(row: StoredRun): string | null {
   return (
     fieldsProblem(row) ??
     (isSame(row.data_digest, dataDigest(row.run_id, row.data)) ? null : CHANGED)
@@ -56,10 +48,12 @@ export class Projection {
   private readonly db: Database.Database;
   private besides: Database.Statement<[string]>[] | null = null;
   private readonly statements: ReturnType<typeof prepare>;
+  readonly texts: TextCheck;
 
   constructor(db: Database.Database) {
     this.db = db;
     this.statements = prepare(db);
+    this.texts = new TextCheck(db);
   }
 
   /**
@@ -84,6 +78,7 @@ export class Projection {
     if (row.accepted_seq !== seq || last.get(run_id) !== row.seq)
       return 'does not agree with its events';
     if (!this.isFound(row)) return 'is not found by its fields';
+    if ('data' in row && !this.texts.isWhole(row.data as string)) return USES;
     return data && this.isAmiss(run_id)
       ? 'does not agree with the tables that follow from it'
       : null;

@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { type EventRow, fromEventRow } from './row.ts';
+import type { Texts } from './sqlite/texts-table.ts';
 import {
   EMBEDDINGS,
   type EmbeddingUsage,
@@ -46,7 +47,7 @@ export function saveRecount(db: Database.Database, recount: Recount): void {
  */
 export function recountPart(
   db: Database.Database,
-  table: UsageTable,
+  { usage: table, texts }: { usage: UsageTable; texts: Texts },
   usages: readonly RunUsage[],
   after: number,
 ): RecountPart | null {
@@ -60,7 +61,7 @@ export function recountPart(
         const key = keyOf({ ...each, hour: storedHour(hour), cloud: cloud ? 1 : 0 }, USAGE.key);
         table.add(each, isLost(key, usage), isLost(key, cache_usage));
       }
-      for (const each of embedding_usage === undefined ? [] : embeddingsIn(db, to_seq)) {
+      for (const each of embedding_usage === undefined ? [] : embeddingsIn(db, texts, to_seq)) {
         const key = keyOf({ ...each, hour: storedHour(each.hour) }, EMBEDDINGS.key);
         if (isLost(key, embedding_usage)) table.addEmbedding(each);
       }
@@ -84,9 +85,11 @@ function readRecount(db: Database.Database): Recount | null {
   return JSON.parse(text.pluck().get() ?? 'null');
 }
 
-function embeddingsIn(db: Database.Database, to_seq: number): EmbeddingUsage[] {
+function embeddingsIn(db: Database.Database, texts: Texts, to_seq: number): EmbeddingUsage[] {
   const rows = db.prepare<[number], EventRow>(EMBEDDED).all(to_seq);
-  return rows.map((row) => embeddingUsage(fromEventRow(row))).filter((usage) => usage !== null);
+  return rows
+    .map((row) => embeddingUsage(fromEventRow({ ...row, data: texts.expand(row.data) })))
+    .filter((usage) => usage !== null);
 }
 
 const PART_RUNS = 50;

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { columnOf, RUN_NAMES } from './columns.ts';
 
@@ -28,11 +28,8 @@ export function fieldsDigest(row: RunFields): Buffer {
   return hash('sha256', JSON.stringify(values), 'buffer');
 }
 
-/** Takes the stored text or its bytes. */
-export function dataDigest(run_id: string, data: string | Uint8Array): Buffer {
-  return typeof data === 'string'
-    ? hash('sha256', `${run_id}\n${data}`, 'buffer')
-    : createHash('sha256').update(`${run_id}\n`).update(data).digest();
+export function dataDigest(run_id: string, data: string): Buffer {
+  return hash('sha256', `${run_id}\n${data}`, 'buffer');
 }
 
 /** Registers both digests as SQL functions, to upgrade a log that has none. */

@@ -1,3 +1,5 @@
+import { hasReferences, withMembers } from './texts.ts';
+
 /** Characters of each text in a list of short runs. */
 export const SHORT_CHARACTERS = 200;
 
@@ -32,14 +34,34 @@ function lengthOf(value: unknown): number {
 
 /**
  * The stored data of a run with shortened texts. Unreadable data stays, so that the reader
- * reports it.
+ * reports it. A list with references is long, so it is left out without a look.
  */
-export function shortData(data: string): string {
+export function shortData(data: string, expand = (text: string) => text): string {
   if (data.length <= SHORT_CHARACTERS) return data;
+  const whole = textsOnly(data, expand);
   try {
-    const row = JSON.parse(data) as { record: Record<string, unknown> | null };
-    return row.record === null ? data : JSON.stringify({ ...row, record: shortRecord(row.record) });
+    const row = JSON.parse(whole) as { record: Record<string, unknown> | null };
+    return row.record === null
+      ? whole
+      : JSON.stringify({ ...row, record: shortRecord(row.record) });
   } catch {
-    return data;
+    return whole;
   }
+}
+
+/** The stored data of a run without the lists that have references. */
+export function textsOnly(data: string, expand: (text: string) => string): string {
+  return hasReferences(data) ? expand(withoutLists(data)) : data;
+}
+
+/** In the place of a long list: as long as one. */
+const LONG = JSON.stringify('.'.repeat(SHORT_CHARACTERS + 1));
+
+function withoutLists(data: string): string {
+  const isList = (name: string) => (LISTS as readonly string[]).includes(name);
+  return withMembers(data, (field, record) =>
+    field === 'record' && record.startsWith('{')
+      ? withMembers(record, (name, value) => (isList(name) && hasReferences(value) ? LONG : null))
+      : null,
+  );
 }

@@ -6,14 +6,16 @@ import type { DamagedRun, FoundRun, SearchQuery } from './port.ts';
 import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
 import { snippetOf } from './snippet.ts';
 import { ReadableRuns } from './sqlite/readable.ts';
+import { textOf } from './sqlite/texts-table.ts';
 
 /**
  * The words of finished runs, in a full-text index beside the log. It follows from the rows of
- * `runs`, and has its own copy of what it indexes.
+ * `runs`, and reads the texts there. An index that an older version made has its own copy of them.
  *
  * 1. It follows the log in steps, behind the commits. `meta` has how far it is, so a kill costs at
  *    most a step. A search takes the steps that are due first.
- * 2. What it has of a run goes with the row, and is overwritten in the file.
+ * 2. What it has of a run goes with the row, and is overwritten in the file. SQLite asks for the
+ *    words that go, so they go before the row and its texts do.
  * 3. A damaged index is dropped, and stops no commit. The next open begins a new one.
  * 4. A new index of an old log is built in steps too, the newest runs first. Runs that end
  *    meanwhile are indexed as always.
@@ -21,11 +23,18 @@ import { ReadableRuns } from './sqlite/readable.ts';
 
 /** Characters of the prompt and of the answer that are indexed. More would delay commits. */
 const TEXT_MAX = 65_536;
-const TEXTS = ['prompt', 'output']
-  .map((name) => `coalesce(substr(data ->> '$.record.${name}', 1, ${TEXT_MAX}), '')`)
-  .join(', ');
-const INDEX = `insert or replace into run_words (rowid, prompt, answer)
-  select accepted_seq, ${TEXTS} from runs where finished = 1 and json_valid(data)`;
+const textsIn = (data: string) =>
+  ['prompt', 'output'].map((name) => `coalesce(substr(${textOf(name, data)}, 1, ${TEXT_MAX}), '')`);
+const TEXTS = textsIn('data').join(', ');
+/** Characters of a row, with those that are indexed. */
+const charsOf = (data: string) =>
+  `length(${data}) + case when json_valid(${data})
+     then length(${textsIn(data).join(') + length(')}) else 0 end as chars`;
+/** Whether the run at a position is in the index. */
+const hasRun = (at: string) => `exists (select 1 from run_words_docsize where id = ${at})`;
+const INDEX = `insert into run_words (rowid, prompt, answer)
+  select accepted_seq, ${TEXTS} from runs
+  where finished = 1 and json_valid(data) and not ${hasRun('accepted_seq')}`;
 const NUMBER_IN_META = (name: string) =>
   `select cast(value as integer) from meta where name = '${name}'`;
 /** Runs of an old log are indexed from this position on. Without a row, all are. */
@@ -39,11 +48,21 @@ const [STEP_RUNS, STEP_CHARS] = [100, 1_048_576];
 /** Most events that a step looks at, and that another process may have to look at again. */
 const [STEP_EVENTS, UNSAVED_EVENTS] = [5_000, 100_000];
 
-const DROP = 'drop trigger if exists run_words_removed; drop table if exists run_words;';
+const DROP = `drop trigger if exists run_words_removed; 
+drop table if exists run_words; drop view if exists run_words_source;`;
+/** What takes the words of a row out of the index. */
+const FORGET = `insert into run_words (run_words, rowid, prompt, answer)
+  select 'delete', old.accepted_seq, ${textsIn('old.data').join(', ')}
+  where json_valid(old.data) and ${hasRun('old.accepted_seq')};`;
 const TABLE = `
-create virtual table run_words using fts5 (prompt, answer, tokenize = 'unicode61 remove_diacritics 2');
+${DROP}
+create view run_words_source as select accepted_seq, ${textsIn('data')
+  .map((text, at) => `${text} as ${['prompt', 'answer'][at]}`)
+  .join(', ')} from runs where finished = 1 and json_valid(data);
+create virtual table run_words using fts5 (prompt, answer, content = 'run_words_source',
+  content_rowid = 'accepted_seq', tokenize = 'unicode61 remove_diacritics 2');
 insert into run_words (run_words, rank) values ('secure-delete', 1);
-create trigger run_words_removed after delete on runs begin delete from run_words where rowid = old.accepted_seq; end;
+create trigger run_words_removed before delete on runs begin ${FORGET} end;
 delete from meta where name = 'words_from';
 insert into meta (name, value) select 'words_from', max(accepted_seq) + 1 from runs having count(*) > 0;
 ${ALL_TO};`;
@@ -60,12 +79,11 @@ export function addWords(db: Database.Database): void {
 const ENDED = `from events e cross join runs r on r.run_id = e.stream
   where e.seq > ? and r.seq = e.seq and r.finished = 1`;
 
-/** Finds a run whose indexed texts are not those of its row. */
+/** Finds a run that should be in the index. */
 export const UNINDEXED = `select 1 from runs
   where run_id = ? and finished = 1 and json_valid(data)
     and accepted_seq >= coalesce((${FROM}), 0) and seq <= coalesce((${TO}), seq)
-    and not exists (
-    select 1 from run_words w where w.rowid = accepted_seq and (w.prompt, w.answer) = (${TEXTS}))`;
+    and not ${hasRun('accepted_seq')}`;
 
 function hasWords(db: Database.Database): boolean {
   return db.prepare(`select 1 from sqlite_schema where name = 'run_words'`).get() !== undefined;
@@ -195,7 +213,7 @@ function prepare(db: Database.Database) {
     to: db.prepare<[], number>(TO).pluck(),
     setTo: db.prepare<[string]>(SET_TO),
     ended: db.prepare<[number, number], { seq: number; run_id: string; chars: number }>(
-      `select e.seq, r.run_id, length(r.data) as chars ${ENDED} and e.seq <= ? order by e.seq`,
+      `select e.seq, r.run_id, ${charsOf('r.data')} ${ENDED} and e.seq <= ? order by e.seq`,
     ),
     behind: db
       .prepare<[number, number], number>(`select count(*) ${ENDED} and r.accepted_seq >= ?`)
@@ -207,7 +225,7 @@ function prepare(db: Database.Database) {
       )
       .pluck(),
     rows: db.prepare<[number, number], { accepted_seq: number; chars: number }>(
-      `select accepted_seq, length(data) as chars from runs
+      `select accepted_seq, ${charsOf('data')} from runs
          where finished = 1 and accepted_seq < ? order by accepted_seq desc limit ?`,
     ),
     range: db.prepare<[number, number]>(

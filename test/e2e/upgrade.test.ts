@@ -53,8 +53,8 @@ test.before((context) => {
     last: make('1.2.1', [SUSPENSION, '$1 event.type !== "run.suspended" &&']),
     newer: make(
       '1.3.0',
-      [/(?<name>LOG_FORMAT = |"run\.tool_reported"\]\},[\w$]+=)5\b/, '$<name>6'],
-      [/\b4: ?\["mcp\."/, '6:["daemon.","plan."],$&'],
+      [/(?<name>LOG_FORMAT = |characters or more"\]\}(?:,|;var )[\w$]+=)6\b/, '$<name>7'],
+      [/\b4: ?\["mcp\."/, '7:["daemon.","plan."],$&'],
     ),
     broken: make('1.4.0', [/parts\.listeners\.bind\(\)/, 'parts.listeners.broken()']),
   };
@@ -241,11 +241,11 @@ test('what ends the way back is said before, and the way back is refused after i
   assert.is(code, 0, stderr);
   assert.match(
     stdout,
-    'works until the log has one of these events, which svc 1.0.0 cannot read: daemon.*, plan.*',
+    'works until the log has one of these, which svc 1.0.0 cannot read: daemon.*, plan.*',
   );
   const back = await svc(context, 'upgrade', '--back');
   assert.is(back.code, 6);
-  assert.match(back.stderr, 'svc 1.0.0 cannot read this log any more: its format is 6');
+  assert.match(back.stderr, 'svc 1.0.0 cannot read this log any more: its format is 7');
   assert.is((await daemonNow(context)).version, '1.3.0');
 });
 

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { SCHEMA_VERSION } from '../../machines/events.ts';
 import type { Commit, EventStore, RunQuery, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { accepted, codeOf, event, foundIn, run, series } from './samples.ts';
+import { type TextsOf, testTexts } from './texts-conformance.ts';
 import { testUsage } from './usage-conformance.ts';
 
 export interface Subject {
@@ -12,6 +13,8 @@ export interface Subject {
   again(): EventStore;
   /** False: it is in memory, where sums of usage have no bounds. */
   bounded?: boolean;
+  /** The texts that are stored once, while the store is closed. Absent: it has none. */
+  texts?: TextsOf;
   remove(): void | Promise<void>;
 }
 
@@ -47,6 +50,7 @@ export function storeConformance(
   testPrune(opened);
   testUsage(opened);
   testContents(opened);
+  testTexts(opened);
   testLife(opened, test, make, shared);
 }
 
@@ -787,10 +791,12 @@ function testPrune(opened: Opened): void {
   );
 
   opened('a log that is too large loses its oldest runs, and none that is newer', async (store) => {
-    const data = { text: 'x'.repeat(20_000) };
     const names = Array.from({ length: 40 }, (_, index) => `run_${index + 10}`);
     const { events, runs } = finishedRuns(1, names);
-    await store.append({ events: events.map((one) => ({ ...one, data })), runs });
+    await store.append({
+      events: events.map((one) => ({ ...one, data: ownText(one.seq, 20_000) })),
+      runs,
+    });
     await store.append({ events: [boot(121, 'boot_2')], runs: [] });
     for (let more = true; more; )
       ({ more } = await store.prune({ ...ALL, before_at: null, max_bytes: 1_000_000, limit: 5 }));
@@ -808,7 +814,7 @@ function testPrune(opened: Opened): void {
       const fill = async (first: number, ids: string[], provider: string, size: number) => {
         const { events, runs } = finishedRuns(first, ids, { provider });
         await store.append({
-          events: events.map((one) => ({ ...one, data: { text: 'x'.repeat(size) } })),
+          events: events.map((one) => ({ ...one, data: ownText(one.seq, size) })),
           runs,
         });
         return first + events.length;
@@ -1144,4 +1150,9 @@ function testLife(opened: Opened, test: Test, make: () => Subject, shared: boole
     await store.close();
     await remove();
   });
+}
+
+/** Data with a text that no other event has. */
+function ownText(seq: number, size: number): { text: string } {
+  return { text: `${seq} ${'x'.repeat(size)}` };
 }

@@ -230,9 +230,11 @@ test(
 
 /** Finished runs of one event each, after a stream of a boot with many events. */
 async function noisy(store: EventStore, boot_id: string, count: number): Promise<void> {
-  const data = { text: 'x'.repeat(300) };
-  for (let from = 1; from <= count; from += 1000)
-    await store.append(series(from, 1000, `provider:p:${boot_id}`, { boot_id, data }));
+  for (let from = 1; from <= count; from += 1000) {
+    const { events } = series(from, 1000, `provider:p:${boot_id}`, { boot_id });
+    const own = (seq: number) => ({ text: `${seq} ${'x'.repeat(300)}` });
+    await store.append({ events: events.map((one) => ({ ...one, data: own(one.seq) })), runs: [] });
+  }
   const runs = Array.from({ length: 40 }, (_, index) =>
     run(`run_${index}`, { finished: true, state: 'completed', seq: count + 1 + index }),
   );

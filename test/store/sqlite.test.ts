@@ -9,10 +9,16 @@ import type { RunRow } from '../../src/store/port.ts';
 import { makeDurable } from '../../src/store/sqlite/open.ts';
 import { storeConformance } from './conformance.ts';
 import { event, makePlace, placed, run, series } from './samples.ts';
+import { textsIn } from './texts-in.ts';
 
 storeConformance(test, () => {
   const place = makePlace();
-  return { store: place.store(), again: () => place.store(), remove: place.remove };
+  return {
+    store: place.store(),
+    again: () => place.store(),
+    texts: textsIn(place),
+    remove: place.remove,
+  };
 });
 
 test('a database that cannot have a WAL is refused, with what it does instead', () => {

@@ -227,7 +227,9 @@ test(
   placed(async (place) => {
     const store = place.store();
     await store.open();
-    const runs = [1, 2, 3, 4].map((index) => done(index, `large ${'x'.repeat(400_000)}`));
+    const runs = Array.from({ length: 20 }, (_, index) =>
+      done(index + 1, `large ${index} ${'x'.repeat(65_536)}`),
+    );
     await store.append(accepted(1, runs));
     await store.close();
     change(place, 'drop trigger run_words_removed', 'drop table run_words');
@@ -235,7 +237,7 @@ test(
     addWords(db);
     const words = new Words(db);
     assert.ok(words.build());
-    assert.is(words.unindexed(), 2);
+    assert.is(words.unindexed(), 5, 'fifteen of 65,536 characters fit in 1 MiB');
     db.close();
   }),
 );

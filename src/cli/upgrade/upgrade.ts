@@ -204,9 +204,9 @@ function sayWayBack({ version, log_format, log_kinds }: Candidate): string {
     return `svc ${version} writes nothing that svc ${here} cannot read: svc upgrade --back works.`;
   const kinds = Object.entries(log_kinds)
     .filter(([format]) => Number(format) > LOG_FORMAT)
-    .flatMap(([, names]) => names.map((name) => `${name}*`));
+    .flatMap(([, names]) => names.map((name) => (name.includes(' ') ? name : `${name}*`)));
   return (
-    `svc upgrade --back works until the log has one of these events, which svc ${here} cannot ` +
+    `svc upgrade --back works until the log has one of these, which svc ${here} cannot ` +
     `read: ${kinds.join(', ')}`
   );
 }

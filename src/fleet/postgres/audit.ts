@@ -1,7 +1,9 @@
 import type { RunRow, VerifiedReport, VerifyReport } from '../../store/port.ts';
 import { fromRunData } from '../../store/row.ts';
+import { digestOf, referencesIn, USES } from '../../store/texts.ts';
 import { EVENT_COLUMNS, eventProblem, type Read, type StoredRow } from './event-reads.ts';
 import { runProblem, type StoredRun } from './reads.ts';
+import { MISCOUNTED } from './texts.ts';
 
 /** Events of one part, and problems of one report. */
 const [PART_EVENTS, PROBLEMS_MAX] = [500, 20];
@@ -21,6 +23,8 @@ export class Audit {
   private damaged = new Set<string>();
   private problems: string[] = [];
   private found: string[] = [];
+  /** What the texts of this round refer to; null: a text is missing or damaged. */
+  private readonly texts = new Map<string, string[] | null>();
 
   constructor(read: Read) {
     this.read = read;
@@ -29,6 +33,7 @@ export class Audit {
   async verify(): Promise<VerifyReport> {
     const problems: string[] = [];
     let events = 0;
+    this.texts.clear();
     for (let seq = 0; ; ) {
       const part = await this.part(seq);
       if (part.last === null) break;
@@ -78,6 +83,7 @@ export class Audit {
   private begin(): void {
     this.seq = 0;
     this.found = [];
+    this.texts.clear();
   }
 
   private async part(after: number) {
@@ -85,7 +91,12 @@ export class Audit {
       `select ${EVENT_COLUMNS} from svc_events where seq > $1 order by seq limit ${PART_EVENTS}`,
       [after],
     );
-    const problems = rows.flatMap((row) => eventProblem(row) ?? []);
+    const good = await this.goodTexts(rows.map(({ data }) => data));
+    const problems = rows.flatMap(
+      (row) =>
+        eventProblem(row) ??
+        (good(row.data) ? [] : `The event ${row.seq} of the log (${row.type}) ${USES}.`),
+    );
     const accepted = rows.filter(({ version, type }) => version === 1 && type === 'run.accepted');
     const damaged: string[] = [];
     for (const [run_id, problem] of await this.rowProblems(accepted)) {
@@ -105,15 +116,53 @@ export class Audit {
        from svc_runs where run_id = any($1)`,
       [accepted.map(({ stream }) => stream)],
     );
+    const good = await this.goodTexts(rows.map(({ data }) => data));
     const known = new Map(rows.map((row) => [row.run_id, row]));
     return accepted.flatMap(({ stream, seq }) => {
       const row = known.get(stream);
       const problem =
         row === undefined
           ? 'is missing'
-          : (runProblem(row) ?? (agrees(row, seq) ? null : 'does not agree with its events'));
+          : (runProblem(row) ??
+            (!agrees(row, seq) ? 'does not agree with its events' : good(row.data) ? null : USES));
       return problem === null ? [] : [[stream, problem] as [string, string]];
     });
+  }
+
+  /**
+   * Says of these data whether all texts that they need are there and agree with their digests.
+   * Each text is read once in a round.
+   */
+  private async goodTexts(all: readonly string[]): Promise<(data: string) => boolean> {
+    const { texts } = this;
+    for (let next = newReferences(all, texts); next.length > 0; ) {
+      const rows = await this.read<{ digest: string; text: string }>(
+        'select digest, text from svc_texts where digest = any($1)',
+        [next.slice(0, PART_EVENTS)],
+      );
+      const found = new Map(rows.map(({ digest, text }) => [digest, text]));
+      for (const digest of next.slice(0, PART_EVENTS)) {
+        const text = found.get(digest);
+        texts.set(
+          digest,
+          text !== undefined && digestOf(text) === digest ? referencesIn(text) : null,
+        );
+      }
+      next = [
+        ...next.slice(PART_EVENTS),
+        ...newReferences(
+          rows.map(({ text }) => text),
+          texts,
+        ),
+      ];
+    }
+    const whole = new Map<string, boolean>();
+    const isWhole = (digest: string): boolean => {
+      const known = whole.get(digest) ?? (texts.get(digest) ?? null)?.every(isWhole) ?? false;
+      whole.set(digest, known);
+      return known;
+    };
+    return (data) => referencesIn(data).every(isWhole);
   }
 
   /** In one statement, so that a commit or a removal meanwhile is seen whole or not at all. */
@@ -140,11 +189,19 @@ export class Audit {
          where e.stream = r.run_id and e.version = 1) limit $1`,
       [PROBLEMS_MAX],
     );
+    const [miscounted] = await this.read<{ texts: number }>(MISCOUNTED);
     return [
+      ...((miscounted?.texts ?? 0) === 0
+        ? []
+        : [`The counts of ${miscounted?.texts} texts do not agree with their uses.`]),
       ...streams.map(({ stream }) => `Events of ${stream} are missing in the log.`),
       ...rows.map(({ run_id }) => `The run ${run_id} has a record, but no events.`),
     ];
   }
+}
+
+function newReferences(all: readonly string[], known: ReadonlyMap<string, unknown>): string[] {
+  return [...new Set(all.flatMap(referencesIn))].filter((digest) => !known.has(digest));
 }
 
 type CheckedRow = StoredRun & {

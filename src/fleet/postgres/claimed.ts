@@ -2,13 +2,15 @@ import type { QueryResultRow } from 'pg';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ClaimedRun } from '../port.ts';
 import { checked, EVENT_COLUMNS, type StoredRow } from './event-reads.ts';
+import { referring } from './texts.ts';
 
 /**
  * The answer of a claim: a row for each event of each run, so that a run can start without another
  * question. Without a run, one row says that the lease is there.
  *
  * 1. A run that was cut off may have many events. They are not in the answer.
- * 2. A run whose events are large, or changed during the claim, is without them too.
+ * 2. A run whose events are large, refer to texts, or changed during the claim, is without them
+ *    too.
  */
 export interface ClaimedRow extends QueryResultRow, Partial<StoredRow> {
   claimed_id: string | null;
@@ -39,7 +41,7 @@ select exists (select from mine) as held, taken.run_id as claimed_id, waits,
   file is not null as is_kept, coalesce(downtime, 0) as downtime_ms, svc_runs_seq as last_seq, ${EVENT_COLUMNS}
 from (select 1) as one left join taken on true
 left join svc_events on waits and stream = taken.run_id
-  and octet_length(svc_events.data) <= ${EVENT_BYTES_MAX}`;
+  and octet_length(svc_events.data) <= ${EVENT_BYTES_MAX} and not ${referring('svc_events.data')}`;
 
 /** In the order of the rows. */
 export function toClaimed(rows: readonly ClaimedRow[]): ClaimedRun[] {

@@ -1,11 +1,13 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { EVENT_NAMES } from '../../store/columns.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import { type EventRow, fromEventRow } from '../../store/row.ts';
 import { isSame } from '../../store/run-digest.ts';
+import { USES } from '../../store/texts.ts';
 import { eventDigest } from './columns.ts';
 import type { Connections } from './connections.ts';
 import { firstOfAsker } from './schema.ts';
+import { expandRows } from './texts.ts';
 
 type StoredRow = EventRow & { digest: Buffer };
 
@@ -54,14 +56,19 @@ export class EventReads {
       version += 1;
     }
     if (rows.length === 0 && limit > 0) await this.checkEnd(stream);
-    return this.seen(rows.map(checked));
+    return this.expanded(rows.map(proven));
   }
 
   async readAll(fromSeq: number, limit: number): Promise<StoredEvent[]> {
-    return this.seen((await this.readRows(fromSeq, limit)).map(fromEventRow));
+    return this.expanded(await this.readRows(fromSeq, limit));
   }
 
-  private seen(events: StoredEvent[]): StoredEvent[] {
+  /** Throws store_corrupt. */
+  private async expanded(rows: readonly EventRow[]): Promise<StoredEvent[]> {
+    const events = await expandRows(this.read, rows, this.options.page_bytes, (row, expand) => {
+      const data = expandEvent(row, expand);
+      return { value: fromEventRow({ ...row, data }), size: data.length };
+    });
     for (const event of events) this.options.onEvent(event);
     return events;
   }
@@ -77,7 +84,8 @@ export class EventReads {
       `select ${COLUMNS} from svc_events where stream = $1 order by version desc limit 1`,
       [stream],
     );
-    return row === undefined ? null : checked(row);
+    if (row === undefined) return null;
+    return (await this.expanded([proven(row)]))[0] ?? null;
   }
 
   async startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]> {
@@ -149,9 +157,18 @@ export function eventProblem(row: StoredRow): string | null {
 export const EVENT_COLUMNS = COLUMNS;
 export type { StoredRow };
 
-/** Throws store_corrupt. */
+/** An event without references. Throws store_corrupt. */
 export function checked(row: StoredRow): StoredEvent {
   return fromEventRow(proven(row));
+}
+
+function expandEvent(row: EventRow, expand: (data: string) => string): string {
+  try {
+    return expand(row.data);
+  } catch (error) {
+    if (!hasCode(error, 'store_corrupt')) throw error;
+    throw missing(row, `The event ${row.seq} of the log (${row.type}) ${USES}.`);
+  }
 }
 
 function proven(row: StoredRow): EventRow {

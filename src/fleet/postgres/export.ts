@@ -6,6 +6,7 @@ import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';
 import type { Read } from './event-reads.ts';
+import { HAS_TEXTS, readTexts } from './texts.ts';
 import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /** Rows of one page. A page of events also has a size. */
@@ -19,6 +20,7 @@ export async function openPostgresSource(options: DatabaseOptions): Promise<LogS
   return openSnapshot(options, async ({ read, reads, close }) => ({
     head: await readHead(read),
     page: (from_seq) => reads.readRows(from_seq, PAGE),
+    texts: (digests) => readTexts(read, digests),
     record: async (run_id, seq) => {
       const run = await reads.getRun(run_id);
       return run === null || !run.finished || run.seq !== seq ? null : run.record;
@@ -30,15 +32,16 @@ export async function openPostgresSource(options: DatabaseOptions): Promise<LogS
 }
 
 async function readHead(read: Read): Promise<LogHead> {
-  const [row] = await read<Omit<LogHead, 'store'>>(
+  const [row] = await read<Omit<LogHead, 'store' | 'has_texts'>>(
     `select last_seq, last_seq - removed as events,
        (select value from svc_meta where name = 'log_id') as log_id,
        (select count(*) from svc_nodes where gone is null and until > clock_timestamp()) as writers
      from svc_log where id = 1`,
   );
   if (row === undefined) throw new SvcError('store_corrupt', 'The database has no row of the log.');
-  const { log_id, events, last_seq, writers } = row;
-  return { store: 'postgres', log_id, events, last_seq, writers };
+  const [table] = await read<{ there: boolean }>(HAS_TEXTS);
+  const [text] = table?.there === true ? await read('select 1 from svc_texts limit 1') : [];
+  return { store: 'postgres', ...row, has_texts: text !== undefined };
 }
 
 /** In the order of SQLite. */

@@ -42,6 +42,11 @@ export function isDuplicate(error: unknown): boolean {
   return codeOf(error) === '23505';
 }
 
+/** A row refers to another one that is not there. */
+export function isMissing(error: unknown): boolean {
+  return codeOf(error) === '23503';
+}
+
 /** The error for callers. The original stays in `cause`. It never has the address. */
 export function asDatabaseError(error: unknown, name: string): Error {
   if (error instanceof SvcError) return error;

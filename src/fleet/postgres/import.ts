@@ -1,16 +1,20 @@
 import { randomUUID } from 'node:crypto';
+import type { QueryConfig, QueryResultRow } from 'pg';
+import { TEXTS_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
 import type { RunRow } from '../../store/port.ts';
 import { conflict, type EventRow, toRunLine } from '../../store/row.ts';
+import { asStored, digestOf, referencesIn } from '../../store/texts.ts';
 import type { LogTarget } from '../../store/transfer/port.ts';
 import type { Shape } from '../../store/usage-sums.ts';
 import { type Alone, connectAlone } from './alone.ts';
-import type { AppendAnswer } from './append/append-statement.ts';
+import { type AppendAnswer, addTextsQuery } from './append/append-statement.ts';
 import { prepareRows, withoutSeq } from './append/commit.ts';
 import { Statement } from './append/statement.ts';
 import type { DatabaseOptions } from './connections.ts';
-import { isDuplicate } from './failure.ts';
-import { migrate } from './schema.ts';
+import { isDuplicate, isMissing } from './failure.ts';
+import { migrate, RAISE_FORMAT } from './schema.ts';
+import { expandData, KnownTexts, releaseTexts } from './texts.ts';
 import { columnsOf, listColumns, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /**
@@ -43,6 +47,8 @@ const NODE = { node_id: '(import)', epoch: 1 };
 class PostgresTarget implements LogTarget {
   private readonly alone: Alone;
   private last_seq = 0;
+  private refers = false;
+  private readonly known = new KnownTexts();
   /** When each boot was last seen. */
   private readonly boots = new Map<string, number>();
 
@@ -67,22 +73,49 @@ class PostgresTarget implements LogTarget {
     await read(JOIN, [NODE.node_id, NODE.epoch]);
   }
 
+  async texts(texts: readonly string[]): Promise<void> {
+    const rows = texts.map((text) => ({ digest: digestOf(text), text }));
+    const uses = rows.flatMap(({ digest, text }) =>
+      referencesIn(text).map((used) => ({ parent: digest, digest: used })),
+    );
+    await this.ask(addTextsQuery({ run_id: '', texts: rows, uses }));
+    this.known.add(rows);
+  }
+
+  expand(data: string): Promise<string> {
+    return expandData(this.alone.read, data);
+  }
+
   async append(events: readonly EventRow[], runs: readonly RunRow[]): Promise<void> {
     const lines = runs.map((row) => ({ ...toRunLine(withoutSeq(row)), usage: null }));
-    const commit = prepareRows({ events: [...events], runs: lines, embeddings: [] }, runs);
-    const { rows } = await this.alone.client
-      .query<AppendAnswer & Record<string, unknown>>(commit.statement(NODE))
-      .catch((error: unknown) => {
-        throw isDuplicate(error)
-          ? conflict('An event or an idempotency key is there twice.', error)
-          : this.alone.asError(error);
-      });
-    const [answer] = rows;
+    const commit = prepareRows(
+      { events: [...events], runs: lines, embeddings: [] },
+      runs,
+      asStored,
+    );
+    if (commit.refers && !this.refers) {
+      await this.alone.read(RAISE_FORMAT, [String(TEXTS_FORMAT)]);
+      this.refers = true;
+    }
+    const { texts, ...statement } = commit.statement(NODE, this.known);
+    const [answer] = await this.ask<AppendAnswer & Record<string, unknown>>(statement);
+    this.known.add(texts);
     if (answer === undefined || answer.base !== this.last_seq)
       throw conflict(`The events after ${this.last_seq} do not continue their streams.`);
     this.last_seq += events.length;
     for (const { boot_id, at } of events)
       this.boots.set(boot_id, Math.max(at, this.boots.get(boot_id) ?? at));
+  }
+
+  private async ask<R extends QueryResultRow>(query: QueryConfig): Promise<R[]> {
+    try {
+      return (await this.alone.client.query<R>(query)).rows;
+    } catch (error) {
+      if (isDuplicate(error))
+        throw conflict('An event or an idempotency key is there twice.', error);
+      if (isMissing(error)) throw conflict('It needs a text that it does not have.', error);
+      throw this.alone.asError(error);
+    }
   }
 
   async skip(to_seq: number): Promise<void> {
@@ -113,6 +146,7 @@ class PostgresTarget implements LogTarget {
 
   async finish(): Promise<void> {
     const { read } = this.alone;
+    await releaseTexts(this.alone.client, []);
     await read(ADD_BOOTS, [[...this.boots.keys()], [...this.boots.values()]]);
     await read('update svc_runs set node_id = null, waits = false where not finished');
     await read('delete from svc_nodes where node_id = $1', [NODE.node_id]);

@@ -14,8 +14,14 @@ import {
 } from '../../store/port.ts';
 import { toRunLine } from '../../store/row.ts';
 import { RowMender, type StoreOptions } from '../../store/store.ts';
+import { compactRun } from '../../store/texts.ts';
 import type { Fleet, FleetChange, SharedStore } from '../port.ts';
-import { APPENDED_RUNS, type AppendedRun, upsertRuns } from './append/append-statement.ts';
+import {
+  APPENDED_RUNS,
+  type AppendedRun,
+  addTextsQuery,
+  upsertRuns,
+} from './append/append-statement.ts';
 import { Appends } from './append/appends.ts';
 import { withoutSeq } from './append/commit.ts';
 import { Statement } from './append/statement.ts';
@@ -28,6 +34,7 @@ import { Leases } from './leases.ts';
 import { Reads } from './reads.ts';
 import { Removal } from './removal.ts';
 import { migrate, SERVER_VERSION_MIN } from './schema.ts';
+import { KnownTexts, mendTexts, releaseTexts } from './texts.ts';
 
 export interface PostgresOptions extends Omit<DatabaseOptions, 'limits'>, StoreOptions {
   limits: DatabaseOptions['limits'] & Pick<Limits, 'lease_ms'>;
@@ -291,8 +298,12 @@ function mendRun(connections: Connections, row: RunRow): Promise<boolean> {
     );
     const [last] = rows;
     if (last === undefined || last.seq !== seq) return false;
+    const line = { ...toRunLine(withoutSeq(row)), seq };
+    const compact = compactRun(line.data);
+    await mendTexts(database, compact);
+    await database.query(addTextsQuery({ run_id, ...new KnownTexts().newOf([compact]) }));
     const run: MendedRun = {
-      line: { ...toRunLine(withoutSeq(row)), seq },
+      line: { ...line, data: compact.text },
       accepted_seq: last.accepted_seq,
       ended_at: finished ? last.at : null,
       accepted_place: null,
@@ -301,6 +312,7 @@ function mendRun(connections: Connections, row: RunRow): Promise<boolean> {
       answer: null,
     };
     await database.query(MEND, statement.valuesOf(run));
+    await releaseTexts(database, []);
     return true;
   });
 }

@@ -1,3 +1,4 @@
+import { hasCode, type SvcError } from '../../errors.ts';
 import { FILTER_COLUMNS } from '../../store/columns.ts';
 import type {
   DamagedRun,
@@ -12,13 +13,15 @@ import { damagedRun } from '../../store/projection.ts';
 import { fromRunData } from '../../store/row.ts';
 import { dataDigest, isSame } from '../../store/run-digest.ts';
 import { isBeginning } from '../../store/search-terms.ts';
-import { shortData } from '../../store/short-run.ts';
+import { shortData, textsOnly } from '../../store/short-run.ts';
 import { BEGIN, END, snippetOf } from '../../store/snippet.ts';
+import { USES } from '../../store/texts.ts';
 import type { UsageQuery, UsageSums } from '../../store/usage-sums.ts';
 import { withSeq } from './append/commit.ts';
 import { toColumn } from './columns.ts';
 import { atMost, EventReads, type Read } from './event-reads.ts';
 import { ASKER, firstOfAsker, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
+import { expandRows } from './texts.ts';
 import { foldText, phraseOf, TEXT_MAX, wordsOf } from './tokens.ts';
 import { readUsage } from './usage.ts';
 
@@ -65,23 +68,19 @@ export class Reads extends EventReads implements LogReads {
        ) order by accepted_seq desc`,
       values,
     );
-    return rows.map((row) => {
-      const problem = runProblem(row);
-      return problem === null
-        ? toRun(short ? { ...row, data: shortData(row.data) } : row)
-        : { run_id: row.run_id, damage: damagedRun(row.run_id, problem).message };
-    });
+    const form = short ? shortData : wholeData;
+    return this.runsOf(rows, form, (error, { run_id }) => ({ run_id, damage: error.message }));
   }
 
   /** Null only if the log has no such run: a missing row is damage. */
   async getRun(run_id: string): Promise<RunRow | null> {
     const row = await this.stored('run_id = $1', run_id);
-    return row === null ? this.missing(run_id) : checked(row);
+    return row === null ? this.missing(run_id) : this.runOf(row);
   }
 
   async getRunByKey(key: string): Promise<RunRow | null> {
     const row = await this.stored('idempotency_key = $1', key);
-    return row === null ? null : checked(row);
+    return row === null ? null : this.runOf(row);
   }
 
   async readRecord(run_id: string): Promise<Uint8Array | null> {
@@ -151,11 +150,44 @@ export class Reads extends EventReads implements LogReads {
   }
 
   searchRuns(query: SearchQuery): Promise<FoundRun[]> {
-    return searchWords(this.read, query, (run_id) => this.getRun(run_id));
+    return searchWords(this.read, query, async (run_id) => {
+      const row = await this.stored('run_id = $1', run_id);
+      return row === null ? this.missing(run_id) : this.runOf(row, textsOnly);
+    });
   }
 
   usage(query: UsageQuery): Promise<UsageSums> {
     return readUsage(this.read, query);
+  }
+
+  /** Runs in a form, up to the size of a page. `damaged`: in the place of a damaged one. */
+  private runsOf<D>(
+    rows: readonly StoredRun[],
+    form: Form,
+    damaged: (error: SvcError, row: StoredRun) => D,
+  ): Promise<(RunRow | D)[]> {
+    return expandRows<StoredRun, RunRow | D>(
+      this.read,
+      rows,
+      this.options.page_bytes,
+      (row, expand) => {
+        try {
+          const data = expandRun(row, form, expand);
+          return { value: toRun({ ...row, data }), size: data.length };
+        } catch (error) {
+          if (!hasCode(error, 'store_corrupt')) throw error;
+          return { value: damaged(error, row), size: 0 };
+        }
+      },
+    );
+  }
+
+  /** Throws store_corrupt. */
+  private async runOf(row: StoredRun, form: Form = wholeData): Promise<RunRow> {
+    const [run] = await this.runsOf([row], form, (error) => {
+      throw error;
+    });
+    return run as RunRow;
   }
 
   private async stored(where: string, value: string): Promise<StoredRun | null> {
@@ -183,10 +215,20 @@ export function runProblem({ run_id, data, digest }: StoredRun): string | null {
   return isSame(digest, dataDigest(run_id, data)) ? null : 'does not agree with its digest';
 }
 
-function checked(row: StoredRun): RunRow {
+/** What is read of the stored data of a run. */
+type Form = (data: string, expand: (text: string) => string) => string;
+const wholeData: Form = (data, expand) => expand(data);
+
+/** Throws store_corrupt. */
+function expandRun(row: StoredRun, form: Form, expand: (text: string) => string): string {
   const problem = runProblem(row);
   if (problem !== null) throw damagedRun(row.run_id, problem);
-  return toRun(row);
+  try {
+    return form(row.data, expand);
+  } catch (error) {
+    if (!hasCode(error, 'store_corrupt')) throw error;
+    throw damagedRun(row.run_id, USES);
+  }
 }
 
 function toRun({ data, seq }: StoredRun): RunRow {

@@ -8,6 +8,7 @@ import { HOUR_MS } from '../../store/usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
 import { fromColumn, ROW_BYTES } from './columns.ts';
 import type { Connections } from './connections.ts';
+import { dropUnused, ownBytes, releaseTexts, TEXT_BYTES, usesOf } from './texts.ts';
 import { foldUsage } from './usage.ts';
 
 /** The lock of the node that removes history: the letters `svcr`. */
@@ -21,7 +22,8 @@ const STEP_STREAMS = 500;
  * Removes history, in steps of one transaction. One node of the fleet does so at a time, and only
  * with its lease.
  *
- * 1. A run goes whole: its events, its row and its words. What it used stays counted.
+ * 1. A run goes whole: its events, its row, its words, and the texts that no other one needs. What
+ *    it used stays counted.
  * 2. `svc_log.removed` counts the events that have gone, in the same transaction.
  * 3. The lock of the log comes last, so that commits wait for no search.
  */
@@ -47,7 +49,7 @@ export class Removal {
         [run_id, titleStream(run_id)],
       );
       if (rows.length === 0) return NOTHING;
-      const events = await removeStreams(client, [run_id, titleStream(run_id)]);
+      const { events } = await removeStreams(client, [run_id, titleStream(run_id)]);
       return { runs: 1, events, more: false };
     });
   }
@@ -70,21 +72,30 @@ export class Removal {
 
 const NOTHING: PruneReport = { runs: 0, events: 0, more: false };
 
-/** Removes these streams, with the rows of their runs. Answers how many events. */
-async function removeStreams(client: ClientBase, streams: readonly string[]): Promise<number> {
-  if (streams.length === 0) return 0;
-  const { rows } = await client.query<{ events: number }>(
+interface Removed {
+  events: number;
+  bytes: number;
+}
+
+/** Removes these streams, with the rows of their runs and their texts. */
+async function removeStreams(client: ClientBase, streams: readonly string[]): Promise<Removed> {
+  if (streams.length === 0) return { events: 0, bytes: 0 };
+  const uses = await usesOf(client, streams);
+  const { rows } = await client.query<Removed>(
     `with gone as (delete from svc_events where stream = any($1) returning octet_length(data) as bytes),
-       gone_runs as (delete from svc_runs where run_id = any($1)),
+       gone_runs as (delete from svc_runs where run_id = any($1)
+         returning octet_length(data) + ${ROW_BYTES} as bytes),
        gone_words as (delete from svc_words where run_id = any($1)),
        gone_asks as (delete from svc_asks where run_id = any($1)),
        gone_keys as (delete from svc_keys where run_id = any($1)),
        counted as (select count(*) as events, coalesce(sum(bytes + ${ROW_BYTES}), 0) as bytes from gone)
      update svc_log set removed = removed + counted.events, bytes = svc_log.bytes - counted.bytes
-       from counted where id = 1 returning counted.events`,
+       from counted where id = 1 returning counted.events,
+         (counted.bytes + (select coalesce(sum(bytes), 0) from gone_runs))::float8 as bytes`,
     [streams],
   );
-  return rows[0]?.events ?? 0;
+  const { events = 0, bytes = 0 } = rows[0] ?? {};
+  return { events, bytes: bytes + (await releaseTexts(client, uses)) };
 }
 
 /** One step of removing old or surplus history. */
@@ -106,6 +117,7 @@ class PruneStep {
     if (clock !== undefined && (await this.fold(clock.now)))
       return { runs: 0, events: 0, more: true };
     if (max_bytes !== null && (await this.measure())) return { runs: 0, events: 0, more: true };
+    await dropUnused(this.client);
     const last = await this.lastEvent();
     if (last === null) return NOTHING;
     await this.removeAged(last);
@@ -128,6 +140,7 @@ class PruneStep {
     const { rowCount } = await this.client.query(
       `update svc_runs set bytes = octet_length(data) + ${ROW_BYTES} + coalesce((
            select sum(octet_length(e.data) + ${ROW_BYTES}) from svc_events e where e.stream = run_id), 0)
+           + (${ownBytes('select data from svc_events e where e.stream = run_id union all select svc_runs.data')})
          where run_id in (select run_id from svc_runs where finished and bytes is null limit $1)`,
       [STEP_RUNS],
     );
@@ -209,7 +222,7 @@ class PruneStep {
       streams.push(stream);
       this.forget(bytes);
     }
-    this.events += await removeStreams(this.client, streams);
+    this.events += (await removeStreams(this.client, streams)).events;
   }
 
   private async removeSurplus(last: Moment): Promise<void> {
@@ -220,19 +233,19 @@ class PruneStep {
       [last.seq],
     );
     const sized = found.map((run) => ({ ...run, provider: fromColumn(run.provider) }));
-    const surplus: string[] = [];
     const rules = { large_bytes, young_at, youngToo: () => this.exceeds(2) };
-    for (const { run_id, bytes } of pruneOrder(sized, rules)) {
-      if (this.runs + surplus.length >= limit || !this.exceeds(1)) break;
-      surplus.push(run_id);
-      this.forget(bytes);
+    for (const { run_id } of pruneOrder(sized, rules)) {
+      if (this.runs >= limit || !this.exceeds(1)) break;
+      this.forget(await this.remove([run_id]));
     }
-    await this.remove(surplus);
   }
 
-  private async remove(run_ids: readonly string[]): Promise<void> {
-    this.events += await removeStreams(this.client, run_ids);
+  /** Answers the bytes that they had. */
+  private async remove(run_ids: readonly string[]): Promise<number> {
+    const { events, bytes } = await removeStreams(this.client, run_ids);
+    this.events += events;
     this.runs += run_ids.length;
+    return bytes;
   }
 
   private async isOver(): Promise<boolean> {
@@ -241,11 +254,10 @@ class PruneStep {
     if (this.removable === null) {
       const [size] = await this.all<{ all: number; present: number }>(
         `select (select bytes from svc_log where id = 1)
-             + (select coalesce(sum(octet_length(data) + ${ROW_BYTES}), 0) from svc_runs where finished) as all,
+             + (select coalesce(sum(octet_length(data) + ${ROW_BYTES}), 0) from svc_runs where finished)
+             + (${TEXT_BYTES}) as all,
            (select coalesce(sum(octet_length(e.data) + ${ROW_BYTES}), 0) from svc_events e
-             where e.stream in (select run_id from svc_runs where not finished
-               union all select stream from svc_events where version = 1 and type <> 'run.accepted'
-                 and (boot_id = $1 or boot_id in (select boot_id from svc_nodes)))) as present`,
+             where ${PRESENT}) + (${ownBytes(`select data from svc_events e where ${PRESENT}`)}) as present`,
         [keep_boot],
       );
       this.removable = (size?.all ?? 0) - (size?.present ?? 0);
@@ -265,5 +277,10 @@ class PruneStep {
     return (await this.client.query(text, values)).rows as R[];
   }
 }
+
+/** Events that cannot be removed: of runs in progress, and of the boots of present nodes. */
+const PRESENT = `e.stream in (select run_id from svc_runs where not finished
+  union all select stream from svc_events where version = 1 and type <> 'run.accepted'
+    and (boot_id = $1 or boot_id in (select boot_id from svc_nodes)))`;
 
 const INFINITE = Number.POSITIVE_INFINITY;

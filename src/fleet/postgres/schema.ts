@@ -12,6 +12,7 @@ import { codeOf } from '../../store/failure.ts';
 import { LATER } from '../../store/usage.ts';
 import { typeOf } from '../../store/usage-sums.ts';
 import { TYPES } from './columns.ts';
+import { HAS_TEXTS, TEXTS } from './texts.ts';
 import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /**
@@ -222,11 +223,22 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
 /** Gives the log a newer format, before the first event that needs it. */
 export const RAISE_FORMAT = `update svc_meta set value = $1 where name = 'schema' and value::integer < $1::integer`;
 
+/**
+ * Whether a node may write references to texts: the log has some, or no living node is of another
+ * version, which may not know them.
+ */
+export const MAY_REFER = `
+select exists (select from svc_meta where name = 'schema' and value::integer >= $2::integer)
+  or not exists (select from svc_nodes where gone is null and until > clock_timestamp()
+    and version <> (select version from svc_nodes where node_id = $1)) as may`;
+
 /** What needs no version of the tables. */
 async function addLater(client: ClientBase): Promise<void> {
   await addAskers(client);
   const [found] = (await client.query<{ lacks: boolean }>(LACKS_ADDED)).rows;
   if (found?.lacks === true) await client.query(ADDED.join(';\n'));
+  const [texts] = (await client.query<{ there: boolean }>(HAS_TEXTS)).rows;
+  if (texts?.there !== true) await client.query(TEXTS);
 }
 
 /** The lock is kept for long only by an import. */

@@ -1,11 +1,13 @@
 import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
+import { TEXTS_FORMAT } from '../../../machines/events.ts';
 import { syncFolderSync } from '../../home/disk.ts';
 import { isDamage } from '../failure.ts';
 import { PLACES } from '../places.ts';
 import { type Key, type Span, saveRecount } from '../recount.ts';
-import { pragma } from '../schema.ts';
+import { pragma, schemaOf } from '../schema.ts';
+import { recountTexts } from '../sqlite/texts-table.ts';
 import { CLOUD_RUNS } from '../usage.ts';
 
 /**
@@ -51,6 +53,7 @@ const DERIVED: Readonly<Record<string, string | null>> = {
   usage: null,
   cache_usage: null,
   embedding_usage: null,
+  text_users: null,
 };
 
 function copyInto(copy: string, database: string): void {
@@ -88,6 +91,7 @@ function makeAgain(made: Database.Database, lost: Readonly<Record<string, Span>>
   const names = Object.keys(lost);
   if (names.length === 0) return;
   for (const name of names) made.exec(DERIVED[name] ?? '');
+  recountTexts(made);
   // The next check begins with the first event, and finds the rows that are missing.
   made.exec(`delete from meta where name = 'verified'`);
   const { usage, cache_usage, embedding_usage } = lost;
@@ -106,7 +110,7 @@ function forgetIndexes(db: Database.Database): void {
 
 /** Copies the rows from both ends of a table. Returns where some are lost; null: none is. */
 function copyRows(from: Database.Database, to: Database.Database, name: string): Span | null {
-  const isDerived = Object.hasOwn(DERIVED, name);
+  const isDerived = Object.hasOwn(DERIVED, name) || (name === 'texts' && !mayHaveTexts(from));
   const keys = keyOf(from, name);
   const found: [Key | null, Key | null] = [null, null];
   for (const [at, order] of [
@@ -132,6 +136,11 @@ function copyRows(from: Database.Database, to: Database.Database, name: string):
     }
   }
   return found;
+}
+
+/** A log of an earlier format has no reference. */
+function mayHaveTexts(db: Database.Database): boolean {
+  return schemaOf(Number(pragma(db, 'user_version'))) >= TEXTS_FORMAT;
 }
 
 /** A damaged page, or a row of one that its table does not take. */

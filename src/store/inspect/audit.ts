@@ -3,6 +3,8 @@ import type { VerifiedReport } from '../port.ts';
 import { damagedRun, Projection } from '../projection.ts';
 import type { EventRow } from '../row.ts';
 import { EventReads, type LinkedRow } from '../sqlite/event-reads.ts';
+import { recountTexts } from '../sqlite/texts-table.ts';
+import { USES } from '../texts.ts';
 
 /**
  * The slow check of the whole log while the daemon runs, in small parts, round by round. It owns
@@ -140,10 +142,13 @@ export class Audit {
   /** Checks the events after a position, with the rows of the runs that begin there. */
   private checkEvents(after: number, found: Problem[]): { to: number; done: boolean } {
     let [to, count, bytes] = [after, 0, 0];
+    const { texts } = this.projection;
+    texts.chars = 0;
+    if (after === 0) texts.forget();
     try {
       const starts: LinkedRow[] = [];
       for (const row of this.reads.iterate(after + 1, PART_EVENTS)) {
-        const problem = this.reads.problem(row);
+        const problem = this.reads.problem(row) ?? this.textProblem(row);
         if (problem !== null)
           found.push({ kind: 'event', seq: row.seq, run_id: null, text: problem });
         const hidden = problem === null ? this.indexes.ofEvent(row) : null;
@@ -153,10 +158,11 @@ export class Audit {
         to = row.seq;
         count += 1;
         bytes += row.data.length;
-        if (bytes >= PART_BYTES) break;
+        if (bytes + texts.chars >= PART_BYTES) break;
       }
+      const isLarge = bytes + texts.chars >= PART_BYTES;
       for (const { stream, seq } of starts) this.checkRun(stream, seq, found);
-      return { to, done: count < PART_EVENTS && bytes < PART_BYTES };
+      return { to, done: count < PART_EVENTS && !isLarge };
     } catch {
       found.push({
         kind: 'event',
@@ -166,6 +172,12 @@ export class Audit {
       });
       return this.step(to);
     }
+  }
+
+  private textProblem({ seq, type, data }: LinkedRow): string | null {
+    return this.projection.texts.isWhole(data)
+      ? null
+      : `The event ${seq} of the log (${type}) ${USES}.`;
   }
 
   private checkRun(run_id: string, seq: number, found: Problem[]): void {
@@ -271,7 +283,10 @@ class Indexes {
  */
 function rebuildIndexes(db: Database.Database): boolean {
   try {
-    db.exec('reindex');
+    db.transaction(() => {
+      db.exec('reindex');
+      recountTexts(db);
+    }).immediate();
     return true;
   } catch {
     return false;

@@ -5,7 +5,10 @@ import { Gaps } from '../gaps.ts';
 import type { VerifyReport } from '../port.ts';
 import { damagedRun, Projection } from '../projection.ts';
 import { logName } from '../schema.ts';
+import { miscounted } from '../sqlite/texts-table.ts';
+import { USES } from '../texts.ts';
 import { EVENTS, type HashedRow, hashAt, hex, linkProblem, markProblem, skipGap } from './check.ts';
+import { TextCheck } from './text-check.ts';
 
 /** Events checked between two pauses. */
 const PART_EVENTS = 1000;
@@ -31,6 +34,7 @@ export async function verifyLog(
     () => streamProblems(db),
     () => extraProblems(db),
     () => databaseProblems(db),
+    () => countProblems(db),
   ];
   for (const step of steps) {
     await pause();
@@ -50,6 +54,7 @@ async function checkChain(
   pause: () => Promise<unknown>,
 ): Promise<{ last: Mark; events: number }> {
   const gaps = new Gaps(db);
+  const texts = new TextCheck(db);
   let last: Mark = { seq: 0, hash: GENESIS };
   let events = 0;
   for (let done = false; !done; await pause()) {
@@ -62,7 +67,11 @@ async function checkChain(
         );
         done = true;
         for (const row of rows.iterate(from, PART_EVENTS)) {
-          const problem = linkProblem(skipGap(gaps, last, row.seq), row);
+          const problem =
+            linkProblem(skipGap(gaps, last, row.seq), row) ??
+            (texts.isWhole(row.data)
+              ? null
+              : `The event ${row.seq} of the log (${row.type}) ${USES}.`);
           events += 1;
           if (problem !== null) found.push(problem);
           last = { seq: row.seq, hash: hex(row.hash) };
@@ -94,11 +103,12 @@ async function checkRuns(
   pause: () => Promise<unknown>,
 ): Promise<void> {
   let after = 0;
+  let projection: Projection | null = null;
   for (let done = false; !done; await pause()) {
     problems.push(
       ...readable(() => {
         done = true;
-        const projection = new Projection(db);
+        projection ??= new Projection(db);
         const found: string[] = [];
         for (const { run_id, seq } of db
           .prepare<[number, number], { run_id: string; seq: number }>(ACCEPTED)
@@ -127,6 +137,11 @@ function extraProblems(db: Database.Database): string[] {
 function databaseProblems(db: Database.Database): string[] {
   const lines = db.prepare<[], string>(`pragma integrity_check(${PROBLEMS_MAX})`).pluck().all();
   return lines.filter((line) => line !== 'ok').map((line) => `The database says: ${line}.`);
+}
+
+function countProblems(db: Database.Database): string[] {
+  const texts = miscounted(db);
+  return texts === 0 ? [] : [`The counts of ${texts} texts do not agree with their uses.`];
 }
 
 /** The findings of a check. An unreadable place is a finding too. */

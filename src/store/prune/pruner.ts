@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import { Gaps, type RemovedEvents } from '../gaps.ts';
 import { titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
+import { REFERRING, Texts } from '../sqlite/texts-table.ts';
 import { UsageTable } from '../usage.ts';
 import { HOUR_MS } from '../usage-sums.ts';
 import { LogFile } from './log-file.ts';
@@ -17,7 +18,8 @@ const YOUNG_FACTOR = 2;
  * Removes history: whole finished runs, and the events of old boots. For size, the boots go
  * first, then runs in the order of `order.ts`.
  *
- * 1. A run is removed whole, with its row and its idempotency key. Unfinished runs stay.
+ * 1. A run is removed whole, with its row, its idempotency key and the texts that no other one
+ *    needs. Unfinished runs stay.
  * 2. The last event of the log stays, so that the log continues from an event.
  * 3. A long stream of an old boot is removed from its end, so that the rest is still a beginning.
  * 4. No run goes for bytes that cannot be removed: the events of the current boot, and runs in
@@ -33,6 +35,7 @@ export class Pruner {
   private readonly db: Database.Database;
   private readonly gaps: Gaps;
   private readonly sizes: RunSizes;
+  private readonly texts: Texts;
   /** When runs from before a clock jump are old. */
   private readonly oldAt = new Map<string, number>();
   private readonly statements: ReturnType<typeof prepare>;
@@ -42,7 +45,8 @@ export class Pruner {
   constructor(db: Database.Database) {
     this.db = db;
     this.gaps = new Gaps(db);
-    this.sizes = new RunSizes(db);
+    this.texts = new Texts(db);
+    this.sizes = new RunSizes(db, this.texts);
     this.statements = prepare(db);
     this.usage = new UsageTable(db);
     this.file = new LogFile(db);
@@ -169,7 +173,9 @@ export class Pruner {
 
   private removeRun(run_id: string, removed: RemovedEvents[]): 1 {
     this.removeStream(run_id, 0, removed);
+    const texts = this.statements.runTexts.all(run_id);
     this.statements.deleteRun.run(run_id);
+    for (const data of texts) this.texts.release(data);
     this.sizes.delete(run_id);
     this.oldAt.delete(run_id);
     return 1;
@@ -212,6 +218,7 @@ export class Pruner {
   /** The events of a stream after a version. */
   private removeStream(stream: string, after: number, removed: RemovedEvents[]): void {
     for (const event of this.statements.eventsOf.iterate(stream, after)) removed.push(event);
+    for (const data of this.statements.eventTexts.all(stream, after)) this.texts.release(data);
     this.statements.deleteEvents.run(stream, after);
   }
 
@@ -247,6 +254,10 @@ function prepare(db: Database.Database) {
     eventsOf: db.prepare<[string, number], RemovedEvents>(
       'select seq, hash from events where stream = ? and version > ?',
     ),
+    eventTexts: ids<[string, number]>(
+      `select data from events where stream = ? and version > ? and ${REFERRING}`,
+    ),
+    runTexts: ids<[string]>(`select data from runs where run_id = ? and ${REFERRING}`),
     deleteEvents: db.prepare<[string, number]>(
       'delete from events where stream = ? and version > ?',
     ),

@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { REFERRING, type Texts } from '../sqlite/texts-table.ts';
 import type { SizedRun } from './order.ts';
 
 /**
@@ -12,22 +13,24 @@ const ROW_BYTES = 200;
 type Found = Omit<SizedRun, 'bytes'> & { row_bytes: number };
 
 /**
- * The bytes of each finished run in the log: its events and its row. It owns the sizes, and
- * measures only when the log is too large.
+ * The bytes of each finished run in the log: its events, its row, and the texts that only it needs.
+ * It owns the sizes, and measures only when the log is too large.
  *
- * 1. It measures in small steps. It reads the heads of rows, never texts.
+ * 1. It measures in small steps. It reads the heads of rows, and those with references.
  * 2. It forgets a removed run. It measures a run that finished later in the next round.
  */
 export class RunSizes {
   private readonly runs = new Map<string, SizedRun>();
   private readonly statements: ReturnType<typeof prepare>;
+  private readonly texts: Texts;
   /** Runs accepted up to here were measured in the first round. */
   private acceptedSeq = 0;
   /** Runs that ended up to here are known; null until the first round is complete. */
   private endedSeq: number | null = null;
   private begunSeq: number | null = null;
 
-  constructor(db: Database.Database) {
+  constructor(db: Database.Database, texts: Texts) {
+    this.texts = texts;
     this.statements = prepare(db);
   }
 
@@ -87,7 +90,8 @@ export class RunSizes {
 
   private sizeOf(run_id: string): { events: number; bytes: number } {
     const { events, bytes } = this.statements.size.get(run_id) ?? { events: 0, bytes: 0 };
-    return { events, bytes: bytes + events * ROW_BYTES };
+    const referring = this.statements.referring.all({ run_id });
+    return { events, bytes: bytes + events * ROW_BYTES + this.texts.bytesOf(referring) };
   }
 }
 
@@ -103,6 +107,12 @@ function prepare(db: Database.Database) {
     ),
     ended: find<{ seq: number; limit: number }>('seq > @seq order by seq'),
     unfinished: db.prepare<[], string>('select run_id from runs where finished = 0').pluck(),
+    referring: db
+      .prepare<[{ run_id: string }], string>(
+        `select data from events where stream = @run_id and ${REFERRING}
+         union all select data from runs where run_id = @run_id and ${REFERRING}`,
+      )
+      .pluck(),
     size: db.prepare<[string], { events: number; bytes: number }>(
       'select count(*) as events, coalesce(sum(octet_length(data)), 0) as bytes ' +
         'from events where stream = ?',

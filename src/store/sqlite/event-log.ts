@@ -156,15 +156,25 @@ export class EventLog extends Reads implements Calls {
 
   recount(usages: readonly RunUsage[], after: number): RecountPart | null {
     if (this.failure !== null) throw this.failure;
-    return recountPart(this.db, this.writes.usage, usages, after);
+    return recountPart(this.db, this.writes, usages, after);
   }
 
   /** Replaces a damaged row. False if the run has newer events. */
   mendRun(line: RunLine): boolean {
     if (this.failure !== null) throw this.failure;
-    const mended = this.writes.runs.mend(line);
+    const mended = this.mendOrRefuse(line);
     if (mended) this.audit.mended(line.run_id);
     return mended;
+  }
+
+  /** A damaged row may have had other words than the index has of it. */
+  private mendOrRefuse(line: RunLine): boolean {
+    try {
+      return this.writes.runs.mend(line);
+    } catch (error) {
+      if (!this.wordSteps.drops(error)) throw error;
+      return this.writes.runs.mend(line);
+    }
   }
 
   /** Creates the reserve again if it was used. If it cannot, the disk is as good as full. */

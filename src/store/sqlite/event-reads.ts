@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { EVENT_NAMES, eventOf } from '../columns.ts';
 import { GENESIS } from '../continuity.ts';
 import { Gaps } from '../gaps.ts';
@@ -8,6 +8,8 @@ import { FIRST_OF_ASKER } from '../places.ts';
 import { fieldsProblem, STORED_FIELDS, type StoredFields } from '../projection.ts';
 import type { EventRow } from '../row.ts';
 import { pragma, schemaOf } from '../schema.ts';
+import { USES } from '../texts.ts';
+import { Texts } from './texts-table.ts';
 
 /** An event with its hash and the previous hash; null if that is missing. */
 export type LinkedRow = HashedRow & { previous: unknown };
@@ -24,10 +26,12 @@ const LINKED = `select ${EVENT_NAMES.map((name) => `e.${name}`).join(', ')}, e.h
  *    read is refused.
  * 3. If the log lost its end, only a finished run is whole. The end of any other stream is
  *    refused.
+ * 4. The size of a page is that of its expanded events.
  */
 export class EventReads {
   protected readonly pageBytes: number;
   protected readonly db: Database.Database;
+  protected readonly texts: Texts;
   private readonly tailLost: SvcError | null;
   private readonly gaps: Gaps;
   private readonly ends: RunEnds;
@@ -40,6 +44,7 @@ export class EventReads {
     this.db = db;
     this.pageBytes = pageBytes;
     this.tailLost = tailLost;
+    this.texts = new Texts(db);
     this.gaps = new Gaps(db);
     this.ends = new RunEnds(db);
     this.stream = db.prepare(
@@ -61,9 +66,19 @@ export class EventReads {
     return this.page(this.all.iterate(fromSeq, atMost(limit)));
   }
 
+  /** The same as they are stored, with references. */
+  readStored(fromSeq: number, limit: number): EventRow[] {
+    return this.page(this.all.iterate(fromSeq, atMost(limit)), (row) => row.data);
+  }
+
+  /** Throws store_corrupt: it is missing or damaged. */
+  text(digest: string): string {
+    return this.texts.read(digest);
+  }
+
   lastEvent(stream: string): EventRow | null {
     const row = this.lastOfStream.get(stream);
-    return row === undefined ? null : this.checked(row);
+    return row === undefined ? null : { ...this.checked(row), data: this.expanded(row) };
   }
 
   runsNamed(prefix: string, limit: number, asked_by?: string): string[] {
@@ -116,15 +131,34 @@ export class EventReads {
   }
 
   /** Rows up to a size, and at least one. */
-  private page(rows: Iterable<LinkedRow>): EventRow[] {
+  private page(
+    rows: Iterable<LinkedRow>,
+    dataOf = (row: LinkedRow) => this.expanded(row),
+  ): EventRow[] {
     const page: EventRow[] = [];
     let size = 0;
     for (const row of rows) {
-      size += row.data.length;
+      if (page.length > 0 && size + row.data.length > this.pageBytes) break;
+      const event = this.checked(row);
+      const data = dataOf(row);
+      size += data.length;
       if (page.length > 0 && size > this.pageBytes) break;
-      page.push(this.checked(row));
+      page.push({ ...event, data });
     }
     return page;
+  }
+
+  /** Throws store_corrupt. */
+  private expanded({ seq, stream, type, data }: EventRow): string {
+    try {
+      return this.texts.expand(data);
+    } catch (error) {
+      if (!hasCode(error, 'store_corrupt')) throw error;
+      throw new SvcError('store_corrupt', `The event ${seq} of the log (${type}) ${USES}.`, {
+        cause: error,
+        details: { seq, stream },
+      });
+    }
   }
 
   private checked(row: LinkedRow): EventRow {

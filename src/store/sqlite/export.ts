@@ -39,8 +39,10 @@ export function openSqliteSource(options: OpenOptions): LogSource | null {
       writers: 0,
       events: last.seq - (removed.get() ?? 0),
       last_seq: last.seq,
+      has_texts: db.prepare('select 1 from texts limit 1').get() !== undefined,
     },
-    page: (from_seq) => ask(() => reads.readAll(from_seq, PAGE)),
+    page: (from_seq) => ask(() => reads.readStored(from_seq, PAGE)),
+    texts: (digests) => ask(() => digests.map((digest) => reads.text(digest))),
     record: (run_id, seq) =>
       ask(() => {
         const head = reads.runHead(run_id);

@@ -5,6 +5,7 @@ import type { Mark } from '../files/high-water.ts';
 import { Wal } from '../files/wal.ts';
 import { CONFLICT } from '../port.ts';
 import { toRunLine } from '../row.ts';
+import { asStored } from '../texts.ts';
 import type { LogTarget } from '../transfer/port.ts';
 import { EMBEDDINGS, USAGE } from '../usage.ts';
 import { Words } from '../words.ts';
@@ -51,10 +52,16 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
     let last: Mark = before;
     begin.run();
     return {
+      texts: (texts) =>
+        ask(() => {
+          for (const text of texts) writes.texts.add(text);
+        }),
+      expand: (data) => ask(() => writes.texts.expand(data)),
       append: (events, runs) =>
         ask(() => {
           const lines = runs.map((row) => ({ ...toRunLine(row), usage: null }));
-          last = writes.write({ events: [...events], runs: lines, embeddings: [] }, last);
+          const rows = { events: [...events], runs: lines, embeddings: [] };
+          last = writes.write(rows, last, asStored);
         }),
       skip: (to_seq) =>
         ask(() => {
@@ -71,6 +78,7 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
         }),
       finish: () =>
         ask(() => {
+          writes.texts.dropUnused();
           opened.commit();
           opened.sync();
           highWater.write(last);

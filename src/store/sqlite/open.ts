@@ -23,6 +23,7 @@ import { addAskers, addDerived, addPlaces } from '../places.ts';
 import { createTables, logName, pragma, upgradeTables } from '../schema.ts';
 import { addUsageTables } from '../usage.ts';
 import { addWords } from '../words.ts';
+import { addTexts } from './texts-table.ts';
 
 export interface OpenOptions {
   database: string;
@@ -148,6 +149,7 @@ function addTables(db: Database.Database): void {
     addPlaces(db);
     addAskers(db);
     addDerived(db);
+    addTexts(db);
     addWords(db);
   });
   add.exclusive();

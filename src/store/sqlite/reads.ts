@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { hasCode, type SvcError } from '../../errors.ts';
 import { FILTER_COLUMNS } from '../columns.ts';
 import { isDamage } from '../failure.ts';
 import {
@@ -19,12 +20,12 @@ import {
   fieldsProblem,
   STORED_FIELDS,
   STORED_RUN,
-  STORED_RUN_BYTES,
   type StoredFields,
   type StoredRun,
   storedProblem,
 } from '../projection.ts';
 import { shortData } from '../short-run.ts';
+import { memberOf, USES } from '../texts.ts';
 import { atMost, EventReads } from './event-reads.ts';
 import { ReadableRuns } from './readable.ts';
 
@@ -49,8 +50,6 @@ export class Reads extends EventReads {
   /** The statement of each list, by its condition. */
   private readonly lists = new Map<string, Database.Statement<[ListParams], StoredRun>>();
   private readonly run: Database.Statement<[string], StoredRun>;
-  private readonly runBytes: Database.Statement<[string], StoredRun<Buffer>>;
-  private readonly record: Database.Statement<[string], Buffer>;
   private readonly head: Database.Statement<[string], StoredFields>;
   private readonly runByKey: Database.Statement<[string], StoredRun>;
   private readonly accepted: Database.Statement<[string], number>;
@@ -62,12 +61,6 @@ export class Reads extends EventReads {
     super(db, pageBytes);
     this.omitsDamage = omitsDamage;
     this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
-    this.runBytes = db.prepare(`${STORED_RUN_BYTES} where r.run_id = ?`);
-    this.record = db
-      .prepare<[string], Buffer>(
-        `select cast(data -> '$.record' as blob) from runs where run_id = ?`,
-      )
-      .pluck();
     this.head = db.prepare(`${STORED_FIELDS} where r.run_id = ?`);
     this.runByKey = db.prepare(`${STORED_RUN} where r.idempotency_key = ?`);
     this.accepted = db
@@ -134,14 +127,32 @@ export class Reads extends EventReads {
         page.push(row);
         continue;
       }
-      size += row.data.length;
+      if (page.length > 0 && size + row.data.length > this.pageBytes) break;
+      const data = this.dataOf(row, short ? shortData : wholeData);
+      size += typeof data === 'string' ? data.length : 0;
       if (page.length > 0 && size > this.pageBytes) break;
-      const problem = storedProblem(row);
-      if (problem !== null)
-        page.push({ run_id: row.run_id, damage: damagedRun(row.run_id, problem).message });
-      else page.push(short ? shortData(row.data) : row.data);
+      page.push(typeof data === 'string' ? data : { run_id: row.run_id, damage: data.message });
     }
     return page;
+  }
+
+  /** The data of a run, or the error of its damage. */
+  private dataOf(row: StoredRun, form: Form): string | SvcError {
+    const problem = storedProblem(row);
+    if (problem !== null) return damagedRun(row.run_id, problem);
+    try {
+      return form(row.data, (data) => this.texts.expand(data));
+    } catch (error) {
+      const isLost = hasCode(error, 'store_corrupt') || (isDamage(error) && this.omitsDamage);
+      if (!isLost) throw error;
+      return damagedRun(row.run_id, USES);
+    }
+  }
+
+  private wholeOf(row: StoredRun, form: Form = wholeData): string {
+    const data = this.dataOf(row, form);
+    if (typeof data === 'string') return data;
+    throw data;
   }
 
   /** Prepared when first asked: a copy of a log may lack a table. */
@@ -170,15 +181,14 @@ export class Reads extends EventReads {
   /** Null only if the log has no such run: a missing row is damage. */
   getRun(run_id: string): string | null {
     const row = this.run.get(run_id);
-    return row === undefined ? this.missing(run_id) : dataOf(row);
+    return row === undefined ? this.missing(run_id) : this.wholeOf(row);
   }
 
   readRecord(run_id: string): Uint8Array | null {
-    const row = this.runBytes.get(run_id);
+    const row = this.run.get(run_id);
     if (row === undefined) return this.missing(run_id);
-    const problem = storedProblem(row);
-    if (problem !== null) throw damagedRun(run_id, problem);
-    return row.finished === 1 ? (this.record.get(run_id) ?? null) : null;
+    const record = this.wholeOf(row, recordData);
+    return row.finished === 1 ? new TextEncoder().encode(record) : null;
   }
 
   runHead(run_id: string): RunHead | null {
@@ -191,7 +201,7 @@ export class Reads extends EventReads {
 
   getRunByKey(idempotency_key: string): string | null {
     const row = this.runByKey.get(idempotency_key);
-    return row === undefined ? null : dataOf(row);
+    return row === undefined ? null : this.wholeOf(row);
   }
 
   unfinishedRuns(): string[] {
@@ -252,11 +262,10 @@ export class Reads extends EventReads {
   }
 }
 
-function dataOf(row: StoredRun): string {
-  const problem = storedProblem(row);
-  if (problem !== null) throw damagedRun(row.run_id, problem);
-  return row.data;
-}
+/** What is read of the stored data of a run. */
+type Form = (data: string, expand: (text: string) => string) => string;
+const wholeData: Form = (data, expand) => expand(data);
+const recordData: Form = (data, expand) => expand(memberOf(data, 'record') ?? 'null');
 
 function prepareList(
   db: Database.Database,

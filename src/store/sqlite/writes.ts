@@ -7,20 +7,24 @@ import type { Mark } from '../files/high-water.ts';
 import { type CommitRows, conflict, type EventRow, type RunLine } from '../row.ts';
 import { dataDigest, fieldsDigest, RUN_FIELDS } from '../run-digest.ts';
 import { raiseFormat } from '../schema.ts';
+import { compactEvent, compactRun } from '../texts.ts';
 import { UsageTable } from '../usage.ts';
 import type { Words } from '../words.ts';
+import { REFERRING, Texts } from './texts-table.ts';
 
 /** Writes commits, in the transaction of the caller. */
 export class CommitWrites {
   readonly runs: RunWrites;
   readonly usage: UsageTable;
+  readonly texts: Texts;
   private readonly db: Database.Database;
   private readonly lastVersion: Database.Statement<[string], number>;
   private readonly insertEvent: Database.Statement<unknown[]>;
 
   constructor(db: Database.Database, words: Pick<Words, 'add'>) {
     this.db = db;
-    this.runs = new RunWrites(db, words);
+    this.texts = new Texts(db);
+    this.runs = new RunWrites(db, words, this.texts);
     this.usage = new UsageTable(db);
     // `+?`: SQLite plans a statement again for each value of a bare parameter that its plan may
     // depend on. That costs ten times the search.
@@ -30,13 +34,16 @@ export class CommitWrites {
     this.insertEvent = db.prepare(insertInto('events', [...EVENT_NAMES, 'hash']));
   }
 
-  /** Returns the new end of the log. Throws store_conflict. */
-  write({ events, runs, embeddings }: CommitRows, last: Mark): Mark {
+  /** `compact`: of the data of an event. Returns the new end of the log. Throws store_conflict. */
+  write({ events, runs, embeddings }: CommitRows, last: Mark, compact = compactEvent): Mark {
     checkContinuity({ events, runs }, last.seq, (stream) => this.lastVersion.get(stream) ?? 0);
     let end = last;
-    for (const event of events) {
-      const format = formatOf(event.type);
+    for (const given of events) {
+      const format = formatOf(given.type);
       if (format !== null) raiseFormat(this.db, format);
+      const compacted = compact(given.data);
+      this.texts.keep(compacted);
+      const event = { ...given, data: compacted.text };
       end = { seq: event.seq, hash: chain(end.hash, event) };
       // In the order of the columns: SQLite looks for each name of a named value.
       this.insertEvent.run(...EVENT_NAMES.map((name) => event[name]), Buffer.from(end.hash, 'hex'));
@@ -52,11 +59,13 @@ export class CommitWrites {
 class RunWrites {
   private readonly db: Database.Database;
   private readonly words: Pick<Words, 'add'>;
+  private readonly texts: Texts;
   private readonly statements: ReturnType<typeof prepare>;
 
-  constructor(db: Database.Database, words: Pick<Words, 'add'>) {
+  constructor(db: Database.Database, words: Pick<Words, 'add'>, texts: Texts) {
     this.db = db;
     this.words = words;
+    this.texts = texts;
     this.statements = prepare(db);
   }
 
@@ -65,8 +74,12 @@ class RunWrites {
    * the key.
    */
   write(line: RunLine, events: readonly EventRow[] = []): void {
-    const { accepted, endedAt, upsertRun, upsertDigests, cloud, place } = this.statements;
-    const { run_id, seq, conversation, origin, data } = line;
+    const { accepted, endedAt, before, upsertRun, upsertDigests, cloud, place } = this.statements;
+    const { run_id, seq, conversation, origin } = line;
+    const compact = compactRun(line.data);
+    const data = compact.text;
+    const replaced = before.get(run_id);
+    this.texts.keep(compact);
     const row = {
       ...line,
       accepted_seq: accepted.get(run_id) ?? seq,
@@ -78,6 +91,7 @@ class RunWrites {
       if (codeOf(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
       throw conflict(`The idempotency key of the run ${run_id} is that of another run.`, error);
     }
+    if (replaced !== undefined) this.texts.release(replaced);
     if (line.cloud === 1) cloud.run(run_id, row.accepted_seq);
     if (conversation !== null || origin !== null)
       place.run(run_id, row.accepted_seq, conversation ?? run_id, origin);
@@ -90,7 +104,8 @@ class RunWrites {
     const mend = this.db.transaction(() => {
       if (last.get(line.run_id) !== line.seq) return false;
       // Its indexes may be damaged, so it is deleted by each of them.
-      for (const statement of drop) statement.run({ run_id: line.run_id });
+      for (const statement of drop)
+        for (const data of statement.all({ run_id: line.run_id })) this.texts.releaseDamaged(data);
       this.write(line);
       // The index may be past the end of this run.
       this.words.add([line.run_id]);
@@ -124,12 +139,17 @@ function prepare(db: Database.Database) {
       .pluck(),
     /** A row with a damaged id is still at the position of this run. */
     drop: [
-      db.prepare<[{ run_id: string }]>('delete from runs where run_id = @run_id'),
-      db.prepare<[{ run_id: string }]>(
-        'delete from runs where accepted_seq = (select seq from events ' +
-          'where stream = @run_id and version = 1)',
-      ),
-    ],
+      'run_id = @run_id',
+      'accepted_seq = (select seq from events where stream = @run_id and version = 1)',
+    ].map((where) =>
+      db
+        .prepare<[{ run_id: string }], string>(`delete from runs where ${where} returning data`)
+        .pluck(),
+    ),
+    /** What a row has that is replaced. A row without a reference needs no look. */
+    before: db
+      .prepare<[string], string>(`select data from runs where run_id = ? and ${REFERRING}`)
+      .pluck(),
     upsertRun: db.prepare<unknown[]>(
       `${insertInto('runs', [...RUN_FIELDS, 'data'])} on conflict (run_id) do update set ${[...replaced, 'data'].map((name) => `${name} = excluded.${name}`).join(', ')}`,
     ),

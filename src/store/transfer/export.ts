@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
 import { chain, GENESIS } from '../continuity.ts';
 import type { EventRow } from '../row.ts';
-import { eventLine, FORMAT, FORMAT_VERSION, otherLine } from './format.ts';
+import { hasReferences, referencesIn } from '../texts.ts';
+import { eventLine, FIRST_VERSION, FORMAT, FORMAT_VERSION, otherLine } from './format.ts';
 import type { LogSource } from './port.ts';
 
 export interface ExportOptions {
@@ -21,11 +22,11 @@ export async function* exportLog(
   source: LogSource,
   { program, now, onProgress = () => {} }: ExportOptions,
 ): AsyncIterable<string> {
-  const { writers: _, ...head } = source.head;
+  const { writers: _, has_texts, ...head } = source.head;
   const exported_at = new Date(now).toISOString();
   yield otherLine({
     format: FORMAT,
-    format_version: FORMAT_VERSION,
+    format_version: has_texts ? FORMAT_VERSION : FIRST_VERSION,
     program,
     exported_at,
     ...head,
@@ -38,13 +39,19 @@ export async function* exportLog(
   let [seq, events, hash] = [0, 0, GENESIS];
   /** Runs in progress whose output is not in their events. */
   const textless = new Set<string>();
+  const written = new Set<string>();
   for (;;) {
     const page = await source.page(seq + 1);
     if (page.length === 0) break;
     let piece = '';
     for (const row of page) {
       hash = chain(hash, row);
+      piece += await textLines(source, row.data, written);
       piece += eventLine(row, hash);
+      if (piece.length > PIECE_CHARS) {
+        yield digested(piece);
+        piece = '';
+      }
       seq = row.seq;
       if (lacksText(row)) textless.add(row.stream);
       else if (textless.has(row.stream)) {
@@ -70,6 +77,23 @@ export async function* exportLog(
     yield digested(rows.map((embeddings) => otherLine({ embeddings })).join(''));
   yield otherLine({ end: { events, last_seq: seq, digest: digest.digest('hex') } });
 }
+
+/** The texts that these data need and that have no line yet, each after those that it needs. */
+async function textLines(source: LogSource, data: string, written: Set<string>): Promise<string> {
+  if (!hasReferences(data)) return '';
+  const digests = referencesIn(data).filter((digest) => !written.has(digest));
+  const texts = digests.length === 0 ? [] : await source.texts(digests);
+  let lines = '';
+  for (const [index, text] of texts.entries()) {
+    const digest = digests[index] ?? '';
+    if (written.has(digest)) continue;
+    lines += (await textLines(source, text, written)) + otherLine({ text });
+    written.add(digest);
+  }
+  return lines;
+}
+
+const PIECE_CHARS = 1024 * 1024;
 
 function withoutNulls<T extends object>(row: T): T {
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as T;

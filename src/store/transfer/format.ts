@@ -12,10 +12,12 @@ import type { LogHead, UsageRow } from './port.ts';
  *    that is missing between two events was removed from the history.
  * 2. The end has the number of events and the SHA-256 of all lines between the header and itself.
  *    So a file that was cut or changed is noticed.
- * 3. Two stores with the same events have the same lines, apart from the header.
+ * 3. A text to which events refer has a line, before the first event or text that needs it.
+ * 4. Two stores with the same events have the same lines, apart from the header.
  */
 export const FORMAT = 'svc-log';
-export const FORMAT_VERSION = 1;
+/** The second one has texts. A file without any is of the first one. */
+export const [FIRST_VERSION, FORMAT_VERSION] = [1, 2];
 
 export interface Header extends Pick<LogHead, 'store' | 'log_id' | 'events' | 'last_seq'> {
   format: typeof FORMAT;
@@ -33,6 +35,7 @@ export interface End {
 
 export type Line =
   | { kind: 'event'; row: EventRow; hash: string }
+  | { kind: 'text'; text: string }
   /** The record of the run that ended with the event before: its output is not in its events. */
   | { kind: 'record'; run_id: string; record: Record<string, unknown> }
   | { kind: 'usage'; row: UsageRow }
@@ -68,6 +71,7 @@ export function readLine(text: string): Line | null {
   if (line === null) return null;
   if ('record' in line && isObject(line.record) && typeof line.run_id === 'string')
     return { kind: 'record', run_id: line.run_id, record: line.record };
+  if ('text' in line && typeof line.text === 'string') return { kind: 'text', text: line.text };
   if ('usage' in line && isObject(line.usage)) return { kind: 'usage', row: line.usage };
   if ('embeddings' in line && isObject(line.embeddings))
     return { kind: 'embeddings', row: line.embeddings };
@@ -77,6 +81,7 @@ export function readLine(text: string): Line | null {
 
 /** The lines after the header, apart from events. */
 export type OtherLine =
+  | { text: string }
   | { run_id: string; record: Record<string, unknown> }
   | { usage: UsageRow }
   | { embeddings: EmbeddingUsage }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { IMPORT_LINE_BYTES_MAX } from '../../limits.ts';
 import { chain, GENESIS } from '../continuity.ts';
 import { CONFLICT, type RunRow, type StoredEvent } from '../port.ts';
 import { type EventRow, fromEventRow } from '../row.ts';
+import { hasReferences } from '../texts.ts';
 import type { EmbeddingUsage } from '../usage.ts';
 import { type Header, type Line, readHeader, readLine } from './format.ts';
 import type { LogTarget, UsageRow } from './port.ts';
@@ -65,8 +66,10 @@ class Import {
   private readonly header: Header;
   private readonly digest = createHash('sha256');
   private events: EventRow[] = [];
+  private texts: string[] = [];
   private rows: RunRow[] = [];
   private chars = 0;
+  private textChars = 0;
   private usage: UsageRow[] = [];
   private embeddings: EmbeddingUsage[] = [];
   private seq = 0;
@@ -112,6 +115,11 @@ class Import {
     switch (line.kind) {
       case 'event':
         return this.addEvent(line.row, line.hash, number);
+      case 'text':
+        this.texts.push(line.text);
+        this.textChars += line.text.length;
+        if (this.textChars >= BATCH_CHARS) await this.addTexts();
+        return;
       case 'record': {
         const row = this.rows.at(-1);
         if (row?.run_id !== line.run_id || row.seq !== this.seq)
@@ -147,12 +155,14 @@ class Import {
     if (isGap || this.events.length >= BATCH_EVENTS || this.chars >= BATCH_CHARS)
       await this.flush();
     if (isGap) await this.options.target.skip(row.seq - 1);
+    await this.addTexts();
+    const data = await this.expand(row.data, number);
     this.events.push(row);
-    this.chars += row.data.length;
+    this.chars += data.length;
     this.seq = row.seq;
     this.hash = hash;
     this.count += 1;
-    const folded = this.options.folder.next(fromEventRow(row));
+    const folded = this.options.folder.next(fromEventRow({ ...row, data }));
     if (folded === null) return;
     this.rows.push(folded);
     this.runs += 1;
@@ -160,22 +170,45 @@ class Import {
     this.chars += charsOf(folded);
   }
 
+  private async addTexts(): Promise<void> {
+    if (this.texts.length === 0) return;
+    try {
+      await this.options.target.texts(this.texts);
+    } catch (error) {
+      throw asImportError(error);
+    }
+    [this.texts, this.textChars] = [[], 0];
+  }
+
+  private async expand(data: string, number: number): Promise<string> {
+    try {
+      return hasReferences(data) ? await this.options.target.expand(data) : data;
+    } catch (error) {
+      if (!hasCode(error, 'store_corrupt')) throw error;
+      throw damaged(number, 'needs a text that does not come before it');
+    }
+  }
+
   private async flush(): Promise<void> {
     if (this.events.length === 0 && this.rows.length === 0) return;
     try {
       await this.options.target.append(this.events, this.rows);
     } catch (error) {
-      if ((error as { code?: unknown }).code !== CONFLICT) throw error;
-      throw new SvcError(
-        'import_invalid',
-        `The log of the file is wrong. ${(error as Error).message}`,
-      );
+      throw asImportError(error);
     }
     this.events = [];
     this.rows = [];
     this.chars = 0;
     this.options.onProgress?.(this.count, this.header.events);
   }
+}
+
+function asImportError(error: unknown): unknown {
+  if ((error as { code?: unknown }).code !== CONFLICT) return error;
+  return new SvcError(
+    'import_invalid',
+    `The log of the file is wrong. ${(error as Error).message}`,
+  );
 }
 
 /** About the size of a row. */

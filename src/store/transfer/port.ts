@@ -12,6 +12,8 @@ export interface LogSource {
   readonly head: LogHead;
   /** The next events from a position on, each checked; none at the end. Throws store_corrupt. */
   page(from_seq: number): Promise<EventRow[]>;
+  /** The texts with these digests. Throws store_corrupt. */
+  texts(digests: readonly string[]): Promise<string[]>;
   /** The record of a run that ended with this event; else null. */
   record(run_id: string, seq: number): Promise<RunRow['record']>;
   usage(): AsyncIterable<UsageRow[]>;
@@ -25,6 +27,7 @@ export interface LogHead {
   log_id: string | null;
   events: number;
   last_seq: number;
+  has_texts: boolean;
   /** Daemons that write this log now. What they add is not read. */
   writers: number;
 }
@@ -52,6 +55,10 @@ export interface UsageRow extends Beside {
  * 2. No daemon opens the store meanwhile.
  */
 export interface LogTarget {
+  /** Texts that later events need, each after those that it refers to itself. */
+  texts(texts: readonly string[]): Promise<void>;
+  /** Data of an event with its texts, which the target has. Throws store_corrupt. */
+  expand(data: string): Promise<string>;
   /** Events that follow the ones before without a gap, and rows of runs. They count no usage. */
   append(events: readonly EventRow[], runs: readonly RunRow[]): Promise<void>;
   /** The positions up to this one were removed from the history. */

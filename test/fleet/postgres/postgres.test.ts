@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { storeConformance } from '../../store/conformance.ts';
-import { databaseOf, makePlace } from './subject.ts';
+import { databaseOf, makePlace, textsIn } from './subject.ts';
 
 let server: Postgres | null = null;
 let database = '';
@@ -19,7 +19,12 @@ else
     test,
     () => {
       const place = makePlace(database);
-      return { store: place.store(), again: () => place.store(), remove: () => place.remove() };
+      return {
+        store: place.store(),
+        again: () => place.store(),
+        texts: textsIn(place),
+        remove: () => place.remove(),
+      };
     },
     { shared: true },
   );

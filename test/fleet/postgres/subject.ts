@@ -4,6 +4,7 @@ import { createPostgresStore } from '../../../src/fleet/postgres/postgres.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import type { StoreOptions } from '../../../src/store/store.ts';
 import type { Postgres } from '../../helpers/postgres.ts';
+import type { TextsOf } from '../../store/texts-conformance.ts';
 
 /** A log in a schema of one database. Its stores have the lease of one node. */
 export interface Place {
@@ -50,6 +51,30 @@ export function makePlace(database: string): Place {
       };
     },
     remove: () => ask(`drop schema if exists ${schema} cascade`).then(() => {}),
+  };
+}
+
+/** What the database of a log has of texts. */
+export function textsIn({ ask }: Pick<Place, 'ask'>): TextsOf {
+  return {
+    all: async () =>
+      (await ask(
+        'select text, users::int from svc_texts join svc_text_users using (digest) order by length(text)',
+      )) as { text: string; users: number }[],
+    change: async (like, to) => {
+      if (to !== null) await ask('update svc_texts set text = $2 where text like $1', [like, to]);
+      else
+        await ask(
+          `with gone as (delete from svc_text_users u using svc_texts t
+             where t.digest = u.digest and text like $1 returning u.digest)
+           select * from gone`,
+          [like],
+        ).then(() => ask('delete from svc_texts where text like $1', [like]));
+    },
+    format: async () => {
+      const [row] = await ask(`select value from svc_meta where name = 'schema'`);
+      return Number(row?.value);
+    },
   };
 }
 

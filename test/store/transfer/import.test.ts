@@ -27,8 +27,9 @@ const ROWS: EventRow[] = [1, 2, 4].map((seq, index) => ({
 }));
 
 const SOURCE: LogSource = {
-  head: { store: 'sqlite', log_id: 'a', events: 3, last_seq: 4, writers: 0 },
+  head: { store: 'sqlite', log_id: 'a', events: 3, last_seq: 4, writers: 0, has_texts: false },
   page: async (from) => ROWS.filter(({ seq }) => seq >= from).slice(0, 2),
+  texts: async () => [],
   record: async () => null,
   usage: async function* () {
     yield [USAGE];
@@ -42,6 +43,8 @@ async function imported(bytes: Uint8Array, chunk = 7) {
   const written: unknown[] = [];
   const note = (name: string) => async (value?: unknown) => void written.push([name, value]);
   const target: LogTarget = {
+    texts: note('texts'),
+    expand: async (data) => data,
     append: async (events) => void written.push(...events),
     skip: note('skip'),
     usage: note('usage'),
@@ -122,8 +125,8 @@ test('another file, and a log of a newer svc, are refused with what to do', asyn
     imported(Buffer.from(lines.with(index, (lines[index] ?? '').replace(from, to)).join('\n')));
   assert.match((await imported(Buffer.from('{"seq":1}\n'))).error ?? '', 'is not a log');
   assert.match((await withLine(0, 'svc-log', 'svc-run')).error ?? '', 'is not a log');
-  const newer = await withLine(0, '"format_version":1', '"format_version":2');
-  assert.match(newer.error ?? '', 'A newer svc wrote this log: its format is 2');
+  const newer = await withLine(0, '"format_version":1', '"format_version":3');
+  assert.match(newer.error ?? '', 'A newer svc wrote this log: its format is 3');
   const schema = SCHEMA_VERSION + 1;
   const later = await withLine(1, '"schema":1', `"schema":${schema}`);
   assert.match(later.error ?? '', `has the schema ${schema}`);

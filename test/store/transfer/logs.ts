@@ -14,8 +14,9 @@ export interface MadeLog extends Place {
 }
 
 /**
- * Writes a log and closes it: runs of two boots, removed history in its middle, embeddings, and a
- * run in progress. `redact`: the outputs are only in the records of the runs.
+ * Writes a log and closes it: runs of two boots, removed history in its middle, embeddings, texts
+ * that two events have, and a run in progress. `redact`: the outputs are only in the records of the
+ * runs.
  */
 export async function makeLog({ redact = false } = {}): Promise<MadeLog> {
   const place = makePlace();
@@ -39,7 +40,15 @@ export async function makeLog({ redact = false } = {}): Promise<MadeLog> {
   const price = { input: 2, output: 0 };
   const sent = { provider: 'cloud', model: 'e', client: 'c', estimated_tokens: 7, price };
   const embedding = { type: 'provider.embedding_sent', data: sent };
-  await store.append({ events: [event(seq + 1, 'provider:cloud:b', 1, embedding)], runs: [] });
+  const texts = Array.from({ length: 30 }, (_, at) => ({ text: `${at} ${'long '.repeat(60)}` }));
+  await store.append({
+    events: [
+      event(seq + 1, 'provider:cloud:b', 1, embedding),
+      event(seq + 2, 's', 1, { data: { texts } }),
+      event(seq + 3, 's', 2, { data: { texts: [...texts, ...texts.slice(0, 1)] } }),
+    ],
+    runs: [],
+  });
   await store.close();
   return { ...place, open: stream.run(open) };
 }

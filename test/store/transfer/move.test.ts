@@ -87,9 +87,22 @@ on('an import into a database that ends early leaves no table, and keeps daemons
     assert.is(await codeOf(take(target, original.slice(0, -200))), 'import_invalid');
     assert.match(refused, /A log is being imported into the database/);
     assert.equal(await tables(), []);
-    assert.is((await take(await openPostgresTarget(options), original)).events, 57);
+    assert.is((await take(await openPostgresTarget(options), original)).events, 59);
   }),
 );
+
+test('a text of several events is one line, and a file without it is refused', () =>
+  placed(async (to) => {
+    const lines = original.trimEnd().split('\n');
+    assert.is(JSON.parse(lines[0] ?? '').format_version, 2);
+    const texts = lines.filter((line) => line.startsWith('{"text":'));
+    assert.is(texts.filter((line) => line.includes('\\"7 long ')).length, 1);
+    const at = lines.findIndex((line) => line.includes('\\"7 long '));
+    const without = [...lines.toSpliced(at, 1), ''].join('\n');
+    const refused = await take(targetOf(to), without).then(String, String);
+    assert.match(refused, /The log of the file is wrong. The text [\w-]{32} is missing/);
+    assert.is((await take(targetOf(to), original)).events, 59, 'the store is as it was');
+  })());
 
 test(
   'outputs that are only in records move, and so do usage and gaps',
@@ -160,7 +173,7 @@ test(
     await gone;
     const found = await seenIn(to.store(limits));
     assert.equal([found.events, found.verified.problems], [[], []]);
-    assert.is((await take(targetOf(to), original)).events, 57);
+    assert.is((await take(targetOf(to), original)).events, 59);
     assert.ok((await seenIn(to.store(limits))).verified.ok);
   }),
 );

@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg';
 import {
   columnOf,
   EVENT_COLUMNS,
@@ -18,6 +19,7 @@ import {
 } from '../../../store/usage-sums.ts';
 import { notify } from '../channel.ts';
 import { eventDigest } from '../columns.ts';
+import { addTexts, type NewText, type Use } from '../texts.ts';
 import { columnsOf, listColumns, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts';
 import { type ListColumns, Statement } from './statement.ts';
 
@@ -32,6 +34,8 @@ export interface AppendValues {
   runs: readonly AppendedRun[];
   usage: readonly object[];
   embeddings: readonly EmbeddingUsage[];
+  texts: readonly NewText[];
+  uses: readonly Use[];
   /** The streams, as JSON of a notice. */
   streams: string;
 }
@@ -71,6 +75,15 @@ export const APPENDED_RUNS: ListColumns<AppendedRun> = {
   ended_at: { type: 'number', of: (run) => run.ended_at },
   prompt: { type: 'json', of: (run) => run.prompt },
   answer: { type: 'json', of: (run) => run.answer },
+};
+
+const NEW_TEXTS: ListColumns<NewText> = {
+  digest: { type: 'name', of: ({ digest }) => digest },
+  text: { type: 'json', of: ({ text }) => text },
+};
+const USES: ListColumns<Use> = {
+  parent: { type: 'name', of: ({ parent }) => parent },
+  digest: { type: 'name', of: ({ digest }) => digest },
 };
 
 /** The node of the commit, and its epoch. */
@@ -161,6 +174,10 @@ const PARTS = {
     on conflict (run_id) do update set prompt = excluded.prompt, answer = excluded.answer`,
   new_usage: addSums(USED_BY_RUNS, (of) => of.usage),
   new_embeddings: addSums(USED_BY_EMBEDDINGS, (of) => of.embeddings),
+  ...addTexts(
+    statement.rows(NEW_TEXTS, (of) => of.texts),
+    statement.rows(USES, (of) => of.uses),
+  ),
 };
 
 /** Adds to a table of sums, in the rows for which its hours have room: see `usage-sums.ts`. */
@@ -189,6 +206,32 @@ function addSums(shape: Shape, rows: (of: AppendValues) => readonly object[]): s
       do update set ${sums.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ')}`;
 }
 
+/** Texts to add beside a commit, with the run whose row is replaced. */
+export interface AddedTexts extends Pick<AppendValues, 'texts' | 'uses'> {
+  run_id: string;
+}
+
+const adding = new Statement<AddedTexts>();
+const ADD_TEXTS = `with log as (select 1),
+given_runs as (select ${adding.place('text', ({ run_id }) => run_id)} as run_id),
+${partsOf(
+  addTexts(
+    adding.rows(NEW_TEXTS, ({ texts }) => texts),
+    adding.rows(USES, ({ uses }) => uses),
+  ),
+)}
+select 1`;
+
+export function addTextsQuery(added: AddedTexts): QueryConfig {
+  return { text: ADD_TEXTS, values: adding.valuesOf(added) };
+}
+
+function partsOf(parts: Readonly<Record<string, string>>): string {
+  return Object.entries(parts)
+    .map(([name, query]) => `${name} as (${query})`)
+    .join(',\n');
+}
+
 /** `base`: the position before the first event; null if nothing was written. */
 export interface AppendAnswer {
   base: number | null;
@@ -202,9 +245,7 @@ export interface AppendAnswer {
 
 const notice = statement.place('text', (of) => of.streams);
 export const APPEND = {
-  text: `with ${Object.entries(PARTS)
-    .map(([name, query]) => `${name} as (${query})`)
-    .join(',\n')}
+  text: `with ${partsOf(PARTS)}
 select (select base from log) as base, (select bytes from log) as bytes, (select present from fence) as present,
   (select valid from fence) as valid, (select stream from gap) as gap, (select run_id from other) as other,
   (select ${notify(`'{"last_seq":' || base + ${count} || ',"streams":' || ${notice} || '}'`)}

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { TEXTS_FORMAT } from '../../../../machines/events.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import { codeOf, notOpen } from '../../../store/failure.ts';
 import { type AppendResult, CONFLICT, type Commit } from '../../../store/port.ts';
 import { conflict, type EventRow } from '../../../store/row.ts';
 import type { Connections } from '../connections.ts';
-import { isAway, isDuplicate, isRefused } from '../failure.ts';
-import { RAISE_FORMAT } from '../schema.ts';
+import { isAway, isDuplicate, isMissing, isRefused } from '../failure.ts';
+import { MAY_REFER, RAISE_FORMAT } from '../schema.ts';
+import { KnownTexts } from '../texts.ts';
 import type { AppendAnswer } from './append-statement.ts';
 import { type Epoch, type PreparedCommit, prepareCommit } from './commit.ts';
 
@@ -30,7 +32,8 @@ export class Appends {
   /** Bytes of the log after the last commit of this process. */
   bytes = 0;
   /** The last format that this process gave the log. */
-  private format: number | null = null;
+  private format = 0;
+  private readonly texts = new KnownTexts();
   private readonly connections: Connections;
   private readonly lease: HeldLease;
   private readonly retry_ms: number;
@@ -88,16 +91,25 @@ export class Appends {
 
   /** The position of its first event; null if the lease is late. */
   private async attempt(commit: PreparedCommit): Promise<number | null> {
-    const { format } = commit;
-    if (format !== null && format !== this.format) {
+    const refers = commit.refers && (await this.mayRefer());
+    const format = Math.max(commit.format ?? 0, refers ? TEXTS_FORMAT : 0);
+    if (format > this.format) {
       await this.connections.write({ text: RAISE_FORMAT, values: [String(format)] });
       this.format = format;
     }
-    const [answer] = await this.connections.write<AppendAnswer & Record<string, unknown>>(
-      commit.statement(this.lease.current()),
-    );
-    if (answer === undefined) throw new Error('the statement had no answer');
+    const known = refers || !commit.refers ? this.texts : null;
+    const { texts, ...statement } = commit.statement(this.lease.current(), known);
+    const [answer] = await this.connections
+      .write<AppendAnswer & Record<string, unknown>>(statement)
+      .catch((error: unknown) => {
+        if (!isMissing(error)) throw error;
+        // Another node has removed a text meanwhile. The next attempt sends all of them.
+        this.texts.forget();
+        return [];
+      });
+    if (answer === undefined) return this.again(commit, texts.length);
     if (answer.base !== null) {
+      this.texts.add(texts);
       this.bytes = answer.bytes ?? this.bytes;
       const { last } = commit;
       if (last !== null)
@@ -109,6 +121,25 @@ export class Appends {
     if (answer.other !== null)
       throw new SvcError('lease_lost', `The run ${answer.other} is not one of this node.`);
     return null;
+  }
+
+  private async again(commit: PreparedCommit, sent: number): Promise<number | null> {
+    const all = commit.statement(this.lease.current(), this.texts).texts.length;
+    if (all === sent) throw conflict('The commit refers to a text that is missing.');
+    return this.attempt(commit);
+  }
+
+  /**
+   * Whether each node can read references. A log that has some is not opened by another version.
+   */
+  private async mayRefer(): Promise<boolean> {
+    if (this.format >= TEXTS_FORMAT) return true;
+    const { node_id } = this.lease.current();
+    const [found] = await this.connections.write<{ may: boolean }>({
+      text: MAY_REFER,
+      values: [node_id, TEXTS_FORMAT],
+    });
+    return found?.may === true;
   }
 
   /** The position of an event, if this boot has written it. */

@@ -3,14 +3,19 @@ import { formatOf } from '../../../../machines/events.ts';
 import { checkContinuity } from '../../../store/continuity.ts';
 import type { Commit, RunRow } from '../../../store/port.ts';
 import { type CommitRows, type EventRow, toRows } from '../../../store/row.ts';
+import { compactEvent, compactRun, hasReferences } from '../../../store/texts.ts';
 import { countedOnce } from '../../../store/usage.ts';
 import { ROW_BYTES } from '../columns.ts';
+import type { KnownTexts, NewText } from '../texts.ts';
 import { vectorOf } from '../tokens.ts';
-import { APPEND, type AppendedRun } from './append-statement.ts';
+import { APPEND, type AppendedRun, type AppendValues } from './append-statement.ts';
 
 /** One commit as the parameters of its statement. */
 export interface PreparedCommit {
-  statement(lease: Epoch): QueryConfig;
+  /** `known`: what the log has of its texts. Null: it is written without references. */
+  statement(lease: Epoch, known: KnownTexts | null): QueryConfig & { texts: readonly NewText[] };
+  /** Its rows refer to texts. */
+  refers: boolean;
   /** Its first event; null if it has none. */
   first: EventRow | null;
   last: EventRow | null;
@@ -38,29 +43,50 @@ export function prepareCommit(commit: Commit): PreparedCommit {
   return prepareRows(rows, commit.runs);
 }
 
-/** The same of rows in their stored form, with the runs that they are of. */
-export function prepareRows(rows: CommitRows, runs: readonly RunRow[]): PreparedCommit {
+/**
+ * The same of rows in their stored form, with the runs that they are of. `compact`: of the data of
+ * an event.
+ */
+export function prepareRows(
+  rows: CommitRows,
+  runs: readonly RunRow[],
+  compact = compactEvent,
+): PreparedCommit {
   const { events } = rows;
   const before = (events[0]?.seq ?? 1) - 1;
   const newest = Math.max(0, ...events.map(({ type }) => formatOf(type) ?? 0));
   const first = firstVersions(events);
   checkContinuity(rows, before, (stream) => (first.get(stream) ?? 2) - 1);
-  const values = APPEND.valuesOf({
-    first,
-    earlier_runs: rows.runs.map(({ run_id }) => run_id).filter((run_id) => !first.has(run_id)),
-    events,
-    bytes: events.reduce((sum, { data }) => sum + Buffer.byteLength(data) + ROW_BYTES, 0),
-    runs: appendedRuns(runs, rows, before),
-    usage: rows.runs.flatMap(({ usage }) => (usage === null ? [] : countedOnce(usage))),
-    embeddings: rows.embeddings,
-    streams: streamsText(first),
-  });
+  const parts = {
+    events: events.map(({ data }) => compact(data)),
+    runs: rows.runs.map(({ data }) => compactRun(data)),
+  };
+  const compacted = {
+    ...rows,
+    events: events.map((event, at) => ({ ...event, data: parts.events[at]?.text ?? event.data })),
+    runs: rows.runs.map((line, at) => ({ ...line, data: parts.runs[at]?.text ?? line.data })),
+  };
+  const valuesOf = (stored: CommitRows, added: Pick<AppendValues, 'texts' | 'uses'>) =>
+    APPEND.valuesOf({
+      first,
+      earlier_runs: rows.runs.map(({ run_id }) => run_id).filter((run_id) => !first.has(run_id)),
+      events: stored.events,
+      bytes: stored.events.reduce((sum, { data }) => sum + Buffer.byteLength(data) + ROW_BYTES, 0),
+      runs: appendedRuns(runs, stored, before),
+      usage: rows.runs.flatMap(({ usage }) => (usage === null ? [] : countedOnce(usage))),
+      embeddings: rows.embeddings,
+      streams: streamsText(first),
+      ...added,
+    });
+  const all = [...parts.events, ...parts.runs];
   return {
-    statement: ({ node_id, epoch }) => ({
-      name: 'svc_append',
-      text: APPEND.text,
-      values: [node_id, epoch, ...values],
-    }),
+    statement: ({ node_id, epoch }, known) => {
+      const added = known === null ? { texts: [], uses: [] } : known.newOf(all);
+      const values = valuesOf(known === null ? rows : compacted, added);
+      const { texts } = added;
+      return { name: 'svc_append', text: APPEND.text, values: [node_id, epoch, ...values], texts };
+    },
+    refers: all.some(({ text }) => hasReferences(text)),
     first: events[0] ?? null,
     last: events.at(-1) ?? null,
     format: newest === 0 ? null : newest,
