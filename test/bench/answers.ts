@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { testModel } from '../../tools/test-models/models.ts';
 import { type GgufOptions, makeGguf, manyPieces } from '../fixtures/models/make-gguf.ts';
 import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
+import { busily } from './lib/busy.ts';
 import { type Answer, askChat, type Question } from './lib/chat.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { findProgram, type Running, startServer } from './lib/peers.ts';
@@ -20,7 +21,9 @@ import { warmUp } from './lib/warm-up.ts';
  * model is asked of servers with their defaults, the others of one thread with room for eight
  * answers. The made models have random weights, so their answers are as long as the limit. Tokens
  * are those of the usage that each server reports. CPU is that of the server with all its
- * processes, for a token of the answer, its prompt included.
+ * processes, for a token of the answer, its prompt included. A load is the time to the first token
+ * of a model that is not in memory: of svc without its engine process, of llama-server from its
+ * start.
  */
 
 const rounds = Number(process.argv[2] ?? 5);
@@ -31,6 +34,18 @@ const PARALLEL = 8;
 /** The contexts of eight answers of the largest model need 5 GB. */
 const ENGINE_BYTES = 8 * 1024 ** 3;
 const EXACT = { SVC_ENGINE_BATCHING: 'false' };
+const ONE_THREAD = { SVC_ENGINE_THREADS: '1' };
+/** One thread, and room for eight answers. */
+const ALIKE = [
+  '--threads',
+  '1',
+  '--parallel',
+  String(PARALLEL),
+  '--ctx-size',
+  String(PARALLEL * CONTEXT),
+];
+/** It is measured only beside busy processes. */
+const SINGLE = 'svc, one thread';
 /** Further rows of each prompt, in ms. */
 const PARTS = [
   ['first_ms', 'first token'],
@@ -52,6 +67,8 @@ interface Asked {
   tokens: number;
   /** Each answer has a second turn, whose first token is a row. */
   turns?: boolean;
+  /** Processes that are busy beside it. */
+  beside?: number;
   /** It takes so long that only `--only` measures it. */
   long?: boolean;
 }
@@ -106,19 +123,17 @@ const models: readonly Model[] = [
       { ...LONG, clients: [1], long: true },
     ],
   },
-  ...[testModel('smollm2')].flatMap((file): Model[] =>
-    file === null
-      ? []
-      : [
-          {
-            name: 'SmolLM2, defaults',
-            defaults: true,
-            file: () => file,
-            asked: [{ ...SHORT, prompt: 'Write about a lighthouse.', tokens: 64 }],
-          },
-        ],
-  ),
+  ...real('SmolLM2, defaults', testModel('smollm2')),
+  ...real('Gemma 3 270M, defaults', testModel('gemma')),
 ];
+
+function real(name: string, file: string | null): Model[] {
+  if (file === null) return [];
+  const short = { ...SHORT, prompt: 'Write about a lighthouse.', tokens: 64 };
+  const beside = { ...short, length: '2 busy processes beside', clients: [1], beside: 2 };
+  const long = { ...LONG, prompt: 'word '.repeat(2000), clients: [1] };
+  return [{ name, defaults: true, file: () => file, asked: [short, beside, long] }];
+}
 
 try {
   for (const model of models) {
@@ -128,7 +143,9 @@ try {
         clients: one.clients.filter((count) => isWanted(model, one, count)),
       }))
       .filter(({ clients }) => clients.length > 0);
-    if (asked.length > 0) await compare(model, asked);
+    const load = `${model.name}, load`;
+    const loads = model.defaults === true && (only === undefined || load.startsWith(only));
+    if (asked.length > 0 || loads) await compare(model, asked, loads ? load : null);
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -147,7 +164,11 @@ function made(options: GgufOptions): string {
   return makeGguf(join(folder, 'made.gguf'), { context: CONTEXT, ...options });
 }
 
-async function compare({ name, file, defaults }: Model, asked: readonly Asked[]): Promise<void> {
+async function compare(
+  { name, file, defaults }: Model,
+  asked: readonly Asked[],
+  load: string | null,
+): Promise<void> {
   const servers = await startAll(name, file(), defaults);
   const numbers: Record<string, number> = {};
   // A server may keep the prompts of all rounds, so each is new. All ways get the same ones.
@@ -157,12 +178,22 @@ async function compare({ name, file, defaults }: Model, asked: readonly Asked[])
       await warmUp((number) => ask(`Before ${number}: ${SHORT.prompt}`, 8));
     for (const one of asked)
       for (const clients of one.clients)
-        await compareAnswers(nameOf(name, one.length, clients), { ...one, clients: [clients] });
+        await busily(one.beside ?? 0, () =>
+          compareAnswers(nameOf(name, one.length, clients), { ...one, clients: [clients] }),
+        );
+    if (load !== null) await compareLoads(load);
   } finally {
     for (const { stop } of servers) await stop();
   }
 
-  async function compareAnswers(what: string, { prompt, clients, tokens, turns }: Asked) {
+  async function compareLoads(what: string) {
+    const ways = Object.fromEntries(
+      servers.flatMap(({ way, loadMs }) => (loadMs === undefined ? [] : [[way, loadMs]])),
+    );
+    await takeTurns(report, { what, unit: 'ms', rounds, floor: FLOOR, ways });
+  }
+
+  async function compareAnswers(what: string, { prompt, clients, tokens, turns, beside }: Asked) {
     const found = new Map<string, Found[]>();
     const measure = async (way: string, server: Server) => {
       const prompts = Array.from({ length: clients[0] ?? 1 }, () => `${another(way)} ${prompt}`);
@@ -172,7 +203,9 @@ async function compare({ name, file, defaults }: Model, asked: readonly Asked[])
       return figures.speed;
     };
     const ways = Object.fromEntries(
-      servers.map((server) => [server.way, () => measure(server.way, server)]),
+      servers
+        .filter(({ way }) => way !== SINGLE || beside !== undefined)
+        .map((server) => [server.way, () => measure(server.way, server)]),
     );
     await takeTurns(report, { what, unit: 'tokens/s', rounds, floor: FLOOR, ways });
     for (const [part, unit] of PARTS)
@@ -223,6 +256,8 @@ interface Server {
   way: string;
   ask: Asking;
   cpuMs(): number;
+  /** Milliseconds to the first token of the model that is not in memory. */
+  loadMs?(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -234,6 +269,7 @@ async function startAll(name: string, file: string, defaults = false): Promise<S
     defaults
       ? await startManaged(file)
       : await startSvc('svc, exact', model, file, { ...env, ...EXACT }),
+    defaults ? await startSvc(SINGLE, model, file, ONE_THREAD) : null,
   ];
   for (const start of [startLlamaServer, startOllama]) {
     const server = await start(file, defaults);
@@ -241,8 +277,6 @@ async function startAll(name: string, file: string, defaults = false): Promise<S
   }
   return servers.filter((server) => server !== null);
 }
-
-const ONE_THREAD = { SVC_ENGINE_THREADS: '1' };
 
 /** llama-server with its defaults, which svc starts and asks. */
 async function startManaged(file: string): Promise<Server | null> {
@@ -281,11 +315,16 @@ async function startSvc(
     copyFileSync(file, join(home.paths.models, `${model}.gguf`));
   }
   const { chat, life, stop } = await startDaemon(home);
+  const ask: Asking = (prompt, max_tokens, earlier = []) =>
+    askChat(chat, { model, prompt, max_tokens, earlier });
   return {
     way,
     cpuMs: () => familyCpuMs(life.pid),
-    ask: (prompt, max_tokens, earlier = []) =>
-      askChat(chat, { model, prompt, max_tokens, earlier }),
+    ask,
+    loadMs: async () => {
+      await life.ask((client) => client.call('model.unload', { model }));
+      return (await ask(SHORT.prompt, 1)).first_ms;
+    },
     stop,
   };
 }
@@ -301,33 +340,28 @@ function overHttp(way: string, model: string, running: Running): Server {
   };
 }
 
-/** One thread, and room for eight answers. */
-const ALIKE = [
-  '--threads',
-  '1',
-  '--parallel',
-  String(PARALLEL),
-  '--ctx-size',
-  String(PARALLEL * CONTEXT),
-];
-
 async function startLlamaServer(file: string, defaults: boolean): Promise<Server | null> {
   const { path, how } = findProgram(FLOOR);
   if (path === null) return missing(FLOOR, how);
-  const running = await startServer({
-    command: path,
-    args: (port) => [
-      '--model',
-      file,
-      '--host',
-      '127.0.0.1',
-      '--port',
-      String(port),
-      ...(defaults ? [] : ALIKE),
-    ],
-    probe: '/v1/models',
-  });
-  return overHttp(FLOOR, 'measured', running);
+  const start = async () => {
+    const running = await startServer({
+      command: path,
+      args: (port) => ['--model', file, '--port', String(port), ...(defaults ? [] : ALIKE)],
+      probe: '/v1/models',
+    });
+    return overHttp(FLOOR, 'measured', running);
+  };
+  const loadMs = async () => {
+    const began = performance.now();
+    const server = await start();
+    try {
+      const asked = performance.now();
+      return asked - began + (await server.ask(SHORT.prompt, 1)).first_ms;
+    } finally {
+      await server.stop();
+    }
+  };
+  return { ...(await start()), loadMs };
 }
 
 async function startOllama(file: string, defaults: boolean): Promise<Server | null> {

@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
+import { busily } from './lib/busy.ts';
 import { askChat } from './lib/chat.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { Report } from './lib/report.ts';
@@ -48,20 +48,15 @@ async function compare({ what, ...question }: Asked): Promise<void> {
   };
   const ways = Object.fromEntries(Object.entries(daemons).map(([way, { ask }]) => [way, ask]));
   for (const busy of [0, cores]) {
-    const beside = Array.from({ length: busy }, () =>
-      spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' }),
-    );
-    try {
-      await takeTurns(report, {
+    await busily(busy, () =>
+      takeTurns(report, {
         what: `an answer of ${what}, ${busy} busy processes beside it`,
         unit: 'ms',
         rounds,
         floor: FLOOR,
         ways,
-      });
-    } finally {
-      await Promise.all(beside.map(end));
-    }
+      }),
+    );
   }
   for (const { stop } of Object.values(daemons)) await stop();
 }
@@ -72,10 +67,4 @@ async function start(env: NodeJS.ProcessEnv, question: Omit<Asked, 'what'>) {
   copyFileSync(made, join(home.paths.models, 'made.gguf'));
   const { chat, stop } = await startDaemon(home);
   return { ask: async () => (await askChat(chat, question)).whole_ms, stop };
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGKILL');
-  await ended;
 }

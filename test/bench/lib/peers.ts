@@ -108,7 +108,7 @@ export async function startServer({ command, args, env, probe, cwd }: Start): Pr
       await answer?.body?.cancel();
       return answer !== null && answer.status < 500;
     },
-    { within_ms: 120_000, every_ms: 100 },
+    { within_ms: 120_000, every_ms: 20 },
   );
   return { pid: child.pid ?? 0, url, stop: () => stop(child) };
 }
