@@ -125,13 +125,23 @@ export function stepping({ decoder, run }: ReturnType<typeof open>) {
     alone: 0,
     run: '',
     saved: 0,
+    states: [],
   };
   const step = { token: 7 as Token, score: null };
   const sampler = { after: () => () => step } as unknown as TokenSampler;
   const prompt = Array<Token>(24).fill(7 as Token);
   const answer = steps(
     { prompt, parts: [24], kept: 0, answered: [] },
-    { decoder, member, slot, sampler, batch: 8, goesOn: () => true, signal: abort.signal },
+    {
+      decoder,
+      member,
+      slot,
+      sampler,
+      batch: 8,
+      states: null,
+      goesOn: () => true,
+      signal: abort.signal,
+    },
   );
   return { answer, slot, abort };
 }

@@ -5,16 +5,17 @@ import {
   Sequences,
   type Slot,
 } from '../../../src/providers/local/engine/decode/sequences.ts';
+import { States } from '../../../src/providers/local/engine/decode/states.ts';
 import type { Token } from '../../../src/providers/local/engine/native/model.ts';
 
 const SHARES: Reuse = { client: 'a', repeatable: false, shares: true };
 const EXACT: Reuse = { client: 'a', repeatable: true, shares: false };
 
-function open(parallel = 8, cannotGoBack = false) {
+function open(parallel = 8, states: States | null = null) {
   const decoder = {
     keep: async (sequence: { tokens: Token[] }, kept: number) => (sequence.tokens.length = kept),
   };
-  return new Sequences({ decoder, parallel, batch: 128, cannotGoBack });
+  return new Sequences({ decoder, parallel, batch: 128, states });
 }
 
 /** A run with a prompt of `tokens` and no answer. */
@@ -75,7 +76,7 @@ test('a run that is computed by itself gets the sequence that was left first', (
 test('a sequence that cannot go back is reused whole, by a prompt that begins with all of it', () => {
   const turn = promptOf(200, 1000);
   const keptFor = (prompt: readonly Token[], reuse = SHARES) => {
-    const sequences = open(2, true);
+    const sequences = open(2, new States({ change: () => Promise.reject(new Error()) }));
     const { slot } = sequences.take(turn, SHARES);
     finish(sequences, slot, turn);
     const taken = sequences.take(prompt, reuse);

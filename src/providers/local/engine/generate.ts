@@ -59,7 +59,7 @@ async function generateWithin(
 ): Promise<Completion | null> {
   const { loaded, slot, member, parts, kept, order, signal, output } = generation;
   const { tokens: prompt } = generation.prompt;
-  const { model, gate: rule, decoder, batch } = loaded;
+  const { model, gate: rule, decoder, batch, states } = loaded;
   const answered = order.resume?.token_ids ?? [];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const pace = new Pace();
@@ -108,7 +108,7 @@ async function generateWithin(
   const ends = (token: Token) => loaded.stops.has(token) || model.isEogToken(token);
   const isFree = constraint === null && !answer.reader.mayEnd;
   const goesOn = (token: Token, tokens: number) => isFree && tokens < most && !ends(token);
-  const stepping = { decoder, member, slot, sampler, batch, goesOn, signal };
+  const stepping = { decoder, member, slot, sampler, batch, states, goesOn, signal };
   try {
     for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
       pace.note();

@@ -7,6 +7,7 @@ import { betterBuild, ENGINE_VERSION } from '../../../home/engine-builds.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
+import { States } from './decode/states.ts';
 import { knowsReasoningTags } from './form.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleCores } from './measured/idle.ts';
@@ -40,8 +41,8 @@ export interface LoadedModel {
   parallel: number;
   /** Computes the tokens of all runs. */
   decoder: Decoder;
-  /** A sequence cannot forget its last tokens. */
-  cannotGoBack: boolean;
+  /** Of sequences that cannot forget their last tokens. Null: they can. */
+  states: States | null;
   /** The context lives as long as its decoder. */
   context: Context;
   /** Renders the chat template for an order. Without `id` it is for the load. */
@@ -140,6 +141,7 @@ export async function loadModel(
     ...(stops === undefined ? {} : { stops }),
   });
   const parallel = context.sequences;
+  const decoder = new Decoder(context, threads.alone, togetherOf(model));
   console.error(`computed on ${llama.gpu ?? 'cpu'}`);
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
@@ -152,9 +154,9 @@ export async function loadModel(
     batch,
     built_in,
     gate,
-    decoder: new Decoder(context, threads.alone, togetherOf(model)),
+    decoder,
     context,
-    cannotGoBack: cannotGoBack(model),
+    states: cannotGoBack(model) ? new States(decoder) : null,
     threads,
     batching,
     repeatable: order.batching === false,

@@ -124,12 +124,19 @@ export class Decoder {
     });
   }
 
-  /** Keeps the first tokens of a sequence. Resolves with how many it has then: those, or none. */
-  keep(sequence: Sequence, kept: number): Promise<number> {
+  /**
+   * Keeps the first tokens of a sequence. Resolves with how many it has then: those, or none.
+   * `state`: what a memory that cannot go back had after them.
+   */
+  keep(sequence: Sequence, kept: number, state?: Uint8Array): Promise<number> {
     return this.change((native) => {
       const { place, tokens } = sequence;
       // A model with a window forgets its first tokens: it can go on, but not back.
-      const isWhole = tokens.length === kept || native.getSequenceKvCacheMinPosition(place) === 0;
+      const isWhole =
+        tokens.length === kept ||
+        (state === undefined
+          ? native.getSequenceKvCacheMinPosition(place) === 0
+          : native.restoreState(place, state));
       // A batch that failed may have left more than the tokens.
       const keeps =
         kept > 0 && isWhole && native.removeTokenCellsFromSequence(place, kept, TO_THE_END);

@@ -1,11 +1,12 @@
 import type { PromptFile } from '../../prompt-files.ts';
 import type { Token } from '../native/model.ts';
-import type { Decoder, Sequence } from './decoder.ts';
+import type { Decoder } from './decoder.ts';
 import { FILE_TOKENS, type PromptCache } from './prompt-cache.ts';
 import { firstParts, keepable, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
+import { type Stateful, type States, stateWithin } from './states.ts';
 
 /** A sequence of the context while a run owns it. */
-export interface Slot extends Sequence {
+export interface Slot extends Stateful {
   /** The client whose tokens it has. */
   client: string;
   /** How its tokens were computed. The run adds its prompt. */
@@ -18,7 +19,7 @@ export interface Slot extends Sequence {
   saved: number;
 }
 
-type Computed = Pick<Slot, 'client' | 'tokens' | 'parts' | 'alone'>;
+type Computed = Pick<Slot, 'client' | 'tokens' | 'parts' | 'alone'> & Partial<Pick<Slot, 'states'>>;
 
 /** A sequence for a run, and what it may reuse. `file`: of what is there. Null: of the sequence. */
 export interface Taken {
@@ -44,8 +45,8 @@ export interface SequencesOptions {
   parallel: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  /** A sequence cannot forget its last tokens. */
-  cannotGoBack: boolean;
+  /** Of sequences that cannot forget their last tokens. Null: they can. */
+  states: States | null;
   /** Null or absent: what is computed ends with the process. */
   cache?: PromptCache | null;
 }
@@ -63,7 +64,7 @@ export interface SequencesOptions {
  * 4. A run that must be repeatable reuses only whole batches of the beginning of a prompt. A new
  *    prompt has the same ones.
  * 5. A run reuses only tokens of its client: how long it takes says nothing about others.
- * 6. Where a sequence cannot go back, a run reuses all of it or nothing.
+ * 6. Where a sequence cannot go back, a run reuses all of it, or what an earlier state has.
  * 7. A file that saves far more than the best sequence fills the one that was left first.
  */
 export class Sequences {
@@ -83,6 +84,7 @@ export class Sequences {
       alone: 0,
       run: '',
       saved: 0,
+      states: [],
     }));
   }
 
@@ -136,14 +138,21 @@ export class Sequences {
 
   /** Removes the tokens that the prompt does not reuse. Returns how many are left. */
   async prepare({ slot, kept: most, file }: Taken, client: string, run = ''): Promise<number> {
-    const { cache } = this.options;
-    if (file !== null) await cache?.restore(file, slot, run);
+    const { cache, states, decoder } = this.options;
+    if (file !== null) {
+      states?.cut(slot, 0);
+      await cache?.restore(file, slot, run);
+    }
     const kept = Math.min(most, slot.tokens.length);
+    states?.cut(slot, kept);
     [slot.client, slot.run, slot.saved] = [client, run, Math.min(slot.saved, kept)];
     slot.alone = keepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
     slot.parts = firstParts(slot.parts, kept);
-    const has = await this.options.decoder.keep(slot, kept);
-    if (has < kept) [slot.parts, slot.alone] = [[], 0];
+    const has = await decoder.keep(slot, kept, stateWithin(slot, kept)?.bytes);
+    if (has < kept) {
+      [slot.parts, slot.alone] = [[], 0];
+      states?.cut(slot, 0);
+    }
     return has;
   }
 
@@ -160,7 +169,8 @@ export class Sequences {
 
   private reusable(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
     const most = this.reusableBeginning(slot, prompt, reuse);
-    return this.options.cannotGoBack && most < slot.tokens.length ? 0 : most;
+    if (this.options.states === null || most === slot.tokens.length) return most;
+    return stateWithin(slot, most)?.tokens ?? 0;
   }
 
   private reusableBeginning(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {

@@ -3,6 +3,7 @@ import type { Decoder, Member } from './decoder.ts';
 import { batchesAfter, firstParts, type Parts } from './prompt-parts.ts';
 import type { Step, TokenSampler } from './sampler.ts';
 import type { Slot } from './sequences.ts';
+import type { States } from './states.ts';
 
 export interface Continuation {
   prompt: readonly Token[];
@@ -22,6 +23,8 @@ export interface Stepping {
   sampler: TokenSampler;
   /** Tokens of the prompt in one batch. */
   batch: number;
+  /** Null: a sequence can go back without them. */
+  states: States | null;
   /**
    * Whether the next token is surely wanted, before the text of this one is read. `made`: tokens of
    * the answer.
@@ -92,7 +95,7 @@ async function replay(
  */
 async function prefill(
   { prompt, parts, kept }: Continuation,
-  { decoder, member, slot, batch, signal }: Stepping,
+  { decoder, member, slot, batch, states, signal }: Stepping,
 ): Promise<readonly Token[]> {
   let at = kept;
   for (const size of batchesAfter(parts, kept, batch)) {
@@ -103,5 +106,7 @@ async function prefill(
     at += size;
     slot.parts = firstParts(parts, at);
   }
+  // The next prompt can begin as this one does, and go on otherwise.
+  if (!signal.aborted) await states?.keep(slot);
   return prompt.slice(at);
 }

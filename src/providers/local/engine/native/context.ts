@@ -33,6 +33,8 @@ const CACHE_TYPES: Readonly<Record<Attention['cache_keys'], number>> = {
 };
 const FLASH = { auto: -1, off: 0, on: 1 };
 const SCORES = 4;
+/** `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`: without the keys and values of attention. */
+const PARTIAL = 1;
 /** `llama_decode` was ended by a flag. */
 const STOPPED = 2;
 
@@ -212,6 +214,26 @@ export class Context {
   /** Bytes of what a sequence has computed. */
   getSequenceSize(sequence: number): number {
     return this.c.llama_state_seq_get_size(this.pointer, sequence);
+  }
+
+  /**
+   * The part of what a sequence has computed that cannot go back to an earlier token. Null: it has
+   * more bytes.
+   */
+  stateOf(sequence: number, bytesMax: number): Uint8Array | null {
+    const { c, pointer } = this;
+    const size = c.llama_state_seq_get_size_ext(pointer, sequence, PARTIAL);
+    if (size === 0 || size > bytesMax) return null;
+    const bytes = new Uint8Array(size);
+    const written = c.llama_state_seq_get_data_ext(pointer, bytes, size, sequence, PARTIAL);
+    return written === size ? bytes : null;
+  }
+
+  /** Goes back to such a part. False: what the sequence has is unknown. */
+  restoreState(sequence: number, bytes: Uint8Array): boolean {
+    const { c, pointer } = this;
+    const { length } = bytes;
+    return c.llama_state_seq_set_data_ext(pointer, bytes, length, sequence, PARTIAL) === length;
   }
 
   /** Writes what a sequence has computed. Throws Error if that fails. */
