@@ -11,6 +11,7 @@ import {
   listText,
   nullText,
   type Price,
+  readAdapters,
   readAliases,
   readDurations,
   readHost,
@@ -60,6 +61,8 @@ export interface Settings {
   other_models: boolean;
   /** Chat templates of local models, by name or alias: a form of `TEMPLATE_FORMS`, or a path. */
   model_templates: Readonly<Record<string, string>>;
+  /** LoRA adapters of local models, by name or alias. */
+  model_adapters: Readonly<Record<string, readonly string[]>>;
   /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
   aliases: Readonly<Record<string, string | readonly string[]>>;
   /** Requests by name, for `svc run --preset`. */
@@ -299,6 +302,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'an object such as {"tiny": "chatml", "mine": "/home/me/mine.jinja"}: by model the ' +
       `absolute path of a Jinja file, or one of ${TEMPLATE_FORMS.join(', ')}`,
     read: readTemplates,
+    fromText: jsonText,
+  },
+  model_adapters: {
+    env: 'SVC_MODEL_ADAPTERS',
+    default: {},
+    meaning: 'LoRA adapters of local models, by name or alias: GGUF files that are added to them.',
+    expects: 'an object such as {"mine": ["/home/me/style.gguf"]}: by model absolute paths',
+    read: readAdapters,
     fromText: jsonText,
   },
   aliases: {

@@ -102,6 +102,19 @@ export function readTemplates(value: unknown): Record<string, string> | undefine
   return read !== undefined && Object.values(read).every(isTemplate) ? read : undefined;
 }
 
+/** Absolute paths by name. */
+export function readAdapters(value: unknown): Record<string, readonly string[]> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const isList = (each: unknown) =>
+    Array.isArray(each) &&
+    each.length <= ADAPTERS_MAX &&
+    each.every((path) => typeof path === 'string' && isAbsolute(path));
+  return Object.values(value).every(isList) ? { ...value } : undefined;
+}
+
+/** Of one model. Each is in memory with it. */
+const ADAPTERS_MAX = 16;
+
 /** Milliseconds by name. */
 export function readDurations(value: unknown): Record<string, number> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;

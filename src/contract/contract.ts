@@ -129,6 +129,8 @@ export interface ModelDetails extends ModelRecord {
   attention?: Attention;
   /** The file beside it with which llama-server reads images. */
   projector?: string | null;
+  /** Paths of its LoRA adapters, in the order of their ids. */
+  adapters?: readonly string[];
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
   /** Parts of a model of another program that svc does not use, such as `template`. */

@@ -27,6 +27,11 @@ const forms = {
     v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
   ),
   suffix: text,
+  lora: v.record(
+    v.pipe(v.string(), v.regex(/^(\d|1[0-5])$/, 'must be the id of an adapter, from 0 to 15.')),
+    numberFrom(-BIAS_MAX, BIAS_MAX),
+    'must be an object with ids of adapters, and a number for each.',
+  ),
   logit_bias: v.pipe(
     v.record(
       v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,8})$/, 'must be the id of a token.')),

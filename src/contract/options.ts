@@ -247,6 +247,15 @@ export const options = {
     openai: true,
     compatible: 'all',
   },
+  lora: {
+    type: 'form',
+    summary:
+      'Ids of LoRA adapters of a local model, and how much of each counts. One that is not named ' +
+      'does not count.',
+    proto: [47, 59],
+    openai: true,
+    compatible: 'none',
+  },
   repetition_tokens: {
     type: 'whole',
     min: repetition_tokens.min,
@@ -342,6 +351,7 @@ interface Forms {
   stop: readonly string[];
   suffix: string;
   logit_bias: Readonly<Record<string, number>>;
+  lora: Readonly<Record<string, number>>;
 }
 type Value<N extends OptionName> = N extends keyof Forms
   ? Forms[N]

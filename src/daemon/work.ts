@@ -128,6 +128,10 @@ export function buildWork(options: WorkOptions) {
         Object.entries(config.model_templates).flatMap(([name, template]) =>
           [config.aliases[name] ?? name].flat().map((model) => ({ model, template })),
         ),
+      adapters: () =>
+        Object.entries(config.model_adapters).flatMap(([name, adapters]) =>
+          [config.aliases[name] ?? name].flat().map((model) => ({ model, adapters })),
+        ),
       isWriting: (file) => puller.isWriting(file),
     },
     media: {

@@ -55,6 +55,12 @@ const values: {
     read: [{ tiny: 'chatml' }, { tiny: '/a.jinja' }, {}],
   },
   llama_server: { file: '/a', env: '/b', flag: 'null', read: ['/a', '/b', null] },
+  model_adapters: {
+    file: { tiny: ['/a.gguf'] },
+    env: '{"tiny": ["/a.gguf", "/b.gguf"]}',
+    flag: '{}',
+    read: [{ tiny: ['/a.gguf'] }, { tiny: ['/a.gguf', '/b.gguf'] }, {}],
+  },
   tls_cert: { file: '/a.pem', env: '/b.pem', flag: 'null', read: ['/a.pem', '/b.pem', null] },
   tls_key: { file: '/a.key', env: '/b.key', flag: 'null', read: ['/a.key', '/b.key', null] },
   auth: { file: false, env: '1', flag: false, read: [false, true, false] },

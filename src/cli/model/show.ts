@@ -41,6 +41,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ],
     ['fit', model.fit?.text ?? null],
     ['capabilities', model.capabilities.join(', ')],
+    ['adapters', model.adapters?.length ? model.adapters.join(', ') : null],
     ['images', model.projector == null ? null : `by llama-server, with ${model.projector}`],
     ['digest', model.digest],
     ['source', model.source ?? null],

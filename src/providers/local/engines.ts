@@ -168,9 +168,9 @@ export class Engines implements LocalRoom {
     signal: AbortSignal,
   ): Promise<StartedAnswer> {
     const model = await this.modelAt(name);
-    const engine = (await this.engineOf(model)) as ModelEngine;
     const order = orderFor(model);
-    const { context_tokens = null } = order.options;
+    const { context_tokens = null, lora } = order.options;
+    const engine = (await this.engineOf(await this.withScales(model, lora))) as ModelEngine;
     return engine.ask(order, { ...computed, context_tokens }, signal);
   }
 
@@ -280,8 +280,31 @@ export class Engines implements LocalRoom {
     return model;
   }
 
+  /**
+   * The model with adapters of these scales, by id. One that is not named has none, as at
+   * llama-server. Throws capability_missing.
+   */
+  private async withScales(
+    model: ModelFile,
+    lora: Readonly<Record<string, number>> | undefined,
+  ): Promise<ModelFile> {
+    if (lora === undefined) return model;
+    const adapters = await this.options.adaptersOf(model);
+    const unknown = Object.keys(lora).find((id) => adapters[Number(id)] === undefined);
+    if (unknown !== undefined)
+      throw new SvcError(
+        'capability_missing',
+        `${model.name} has no adapter with the id ${unknown}: it has ${adapters.length}.`,
+        { param: 'lora', hint: 'The setting model_adapters names the adapters of a model.' },
+      );
+    const scales = adapters.map((_, id) => lora[id] ?? 0);
+    return scales.every((scale, id) => scale === adapters[id]?.scale)
+      ? model
+      : { ...model, scales };
+  }
+
   private engineOf(model: ModelFile, purpose: Purpose = 'answers'): Promise<ProcessEngine> {
-    const key = keyOf(model.path, purpose);
+    const key = keyOf(model.path, purpose, model.scales);
     let engine = this.byKey.get(key);
     if (engine === undefined) {
       engine = this.create(model, purpose);

@@ -4,6 +4,7 @@ import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { ModelShape } from '../../models/memory-needs.ts';
 import type { LoadOrder } from './engine/messages.ts';
+import type { Adapter } from './engine/native/adapters.ts';
 import type { EngineChild } from './engine-child.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { shortIdentity } from './model-identity.ts';
@@ -24,6 +25,8 @@ export interface EngineSettings {
   guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
   /** The chat templates that the configuration names for a file. */
   templatesOf(model: ModelFile): Promise<string[]>;
+  /** Its LoRA adapters, with the scales of the model. */
+  adaptersOf(model: ModelFile): Promise<Adapter[]>;
   prompts: Pick<PromptFiles, 'folder' | 'budget_bytes' | 'note'>;
 }
 
@@ -36,6 +39,8 @@ export interface ModelFile {
   /** What its program asks it for where a request says nothing. */
   defaults?: ModelDefaults;
   server?: ServerSpec;
+  /** Scales of its adapters by id, where a request has other ones than usual. */
+  scales?: readonly number[];
 }
 
 /** How a process has to be loaded. Null: any way will do. */

@@ -1,6 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
 import { Answer, ReadReply, type Reply, Vectors } from './answer.ts';
 import { ATTENTION, type EmbedOrder, type ReadOrder, type RunOrder } from './engine/messages.ts';
+import type { Adapter } from './engine/native/adapters.ts';
 import { EngineProcess } from './engine-process.ts';
 import { ANY, type Needs } from './model-engine-options.ts';
 import { ProcessEngine, type StartedWork } from './process-engine.ts';
@@ -19,6 +20,7 @@ export interface StartedAnswer extends Pick<StartedWork<EngineProcess>, 'waited'
 export class ModelEngine extends ProcessEngine<EngineProcess> {
   private identity: string | null = null;
   private templates: readonly string[] = [];
+  private adapters: readonly Adapter[] = [];
 
   /**
    * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
@@ -66,9 +68,10 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
 
   /** The built-in model answers short questions, which are computed at once. */
   protected override async prepare(): Promise<void> {
-    const { built_in, model, templatesOf } = this.options;
+    const { built_in, model, templatesOf, adaptersOf } = this.options;
     this.identity = model.path === built_in ? null : await this.file;
     this.templates = await templatesOf(model);
+    this.adapters = await adaptersOf(model);
   }
 
   protected spawn(started: Effects['startEngine']): EngineProcess {
@@ -77,6 +80,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
     const load = {
       ...this.options.load,
       templates: this.templates,
+      adapters: this.adapters,
       parallel: this.parallel,
       context_tokens: started.context_tokens ?? this.options.load.context_tokens,
       ...(started.path === built_in

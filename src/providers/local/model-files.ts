@@ -159,11 +159,13 @@ function placeOf(path: string): Promise<string | null> {
   );
 }
 
+/** What a download left of a model, in these files. */
+export interface Left extends PartialModel {
+  paths: string[];
+}
+
 /** What downloads left in the folder: one for each model, with the files that belong to it. */
-export async function partialsIn(
-  folder: string,
-  filesMax: number,
-): Promise<(PartialModel & { paths: string[] })[]> {
+export async function partialsIn(folder: string, filesMax: number): Promise<Left[]> {
   const paths = await modelFilesIn(folder, filesMax, (name) => name.endsWith(PARTIAL));
   const named = paths.flatMap((path) => {
     const name = nameIn(folder, withoutPart(path.slice(0, -DRAFT.length)));

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { filesOfModel } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
+import type { Adapter } from './engine/native/adapters.ts';
 
 /** A smaller model is hashed at once. */
 export const HASHED_BYTES_MAX = 8 * 1024 * 1024;
@@ -20,6 +22,21 @@ export async function identityOf(
   } catch {
     return null;
   }
+}
+
+/** The identity of a model with LoRA adapters. Null: one of them cannot be read. */
+export async function identityWith(
+  own: string | null,
+  adapters: readonly Adapter[],
+): Promise<string | null> {
+  if (own === null || adapters.length === 0) return own;
+  const all: unknown[] = [own];
+  for (const { path, scale } of adapters) {
+    const identity = await identityOf(path, async () => null);
+    if (identity === null) return null;
+    all.push([identity, scale]);
+  }
+  return `sha256:${createHash('sha256').update(JSON.stringify(all)).digest('hex')}`;
 }
 
 /** An identity in a message. */

@@ -10,6 +10,7 @@ import { firstPartOf, partsOf, withoutPart } from '../../models/gguf/parts.ts';
 import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts';
 import { findPulled, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
+import type { Adapter } from './engine/native/adapters.ts';
 import type { Engines } from './engines.ts';
 import type { ModelInspection } from './inspection.ts';
 import { Inspector } from './inspector.ts';
@@ -19,6 +20,7 @@ import {
   type FileVersion,
   fileVersion,
   isModelFile,
+  type Left,
   modelFilesIn,
   nameIn,
   nameOfModel,
@@ -28,7 +30,7 @@ import {
   twinOf,
   withoutProjectors,
 } from './model-files.ts';
-import { identityOf } from './model-identity.ts';
+import { identityOf, identityWith } from './model-identity.ts';
 import { type ModelExtras, modelExtras, modelRecord, partialRecord } from './model-record.ts';
 import type { OtherModel, OtherModels } from './stores/others.ts';
 
@@ -46,6 +48,8 @@ export interface LocalModelsOptions {
   origins?: Origins | null;
   /** The chat templates that the configuration names. A name may have several, or be no model. */
   templates?(): readonly { model: string; template: string }[];
+  /** The LoRA adapters that the configuration names for models. */
+  adapters?(): readonly { model: string; adapters: readonly string[] }[];
   /** Whether a download writes this file of the models folder. */
   isWriting?(file: string): boolean;
 }
@@ -142,18 +146,39 @@ export class LocalModels {
     return path === built_in || path === resolve(this.default) || nameIn(folder, path) !== null;
   }
 
-  /** Which file it is. Its digest is that of its record. Null: it cannot be read. */
-  identify(file: ModelFile): Promise<string | null> {
-    return identityOf(file.path, () => this.recordedDigest(file));
+  /**
+   * Which file it is, with its adapters. Its digest is that of its record. Null: one of them cannot
+   * be read.
+   */
+  async identify(file: ModelFile): Promise<string | null> {
+    const own = await identityOf(file.path, () => this.recordedDigest(file));
+    return identityWith(own, await this.adaptersOf(file));
+  }
+
+  /** The LoRA adapters that the configuration names for a file, with the scales of a request. */
+  async adaptersOf(file: ModelFile): Promise<Adapter[]> {
+    const rows = this.options.adapters?.() ?? [];
+    const named = await this.namedFor(file, rows, ({ adapters }) => adapters);
+    return named.map((path, id) => ({ path, scale: file.scales?.[id] ?? 1 }));
+  }
+
+  /** What rows of the configuration have for a file, by its names. */
+  private async namedFor<R extends { model: string }>(
+    { path }: ModelFile,
+    rows: readonly R[],
+    valuesOf: (row: R) => readonly string[],
+  ): Promise<string[]> {
+    const named = new Set<string>();
+    if (path === this.options.built_in) return [];
+    for (const row of rows)
+      if ((await this.find(row.model).catch(() => null))?.path === path)
+        for (const value of valuesOf(row)) named.add(value);
+    return [...named];
   }
 
   /** The templates that the configuration names for a file. The built-in model keeps its form. */
-  async templatesOf({ path }: ModelFile): Promise<string[]> {
-    if (path === this.options.built_in) return [];
-    const named = new Set<string>();
-    for (const { model, template } of this.options.templates?.() ?? [])
-      if ((await this.find(model).catch(() => null))?.path === path) named.add(template);
-    return [...named];
+  templatesOf(file: ModelFile): Promise<string[]> {
+    return this.namedFor(file, this.options.templates?.() ?? [], ({ template }) => [template]);
   }
 
   /** Names without the provider. Reads no model file. */
@@ -208,7 +233,11 @@ export class LocalModels {
   ): Promise<
     ModelRecord &
       ModelExtras &
-      Pick<OtherModel, 'unused' | 'defaults'> & { attention: Attention; projector: string | null }
+      Pick<OtherModel, 'unused' | 'defaults'> & {
+        attention: Attention;
+        projector: string | null;
+        adapters: string[];
+      }
   > {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.findDefault(), (...asked) =>
@@ -221,6 +250,7 @@ export class LocalModels {
       ...modelExtras(record, metadata, await this.originOf(file), inspection?.template ?? null),
       attention: this.options.attention,
       projector: await projectorOf(file.path),
+      adapters: (await this.adaptersOf(file)).map(({ path }) => path),
       unused: other?.unused ?? [],
       ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
     };
@@ -271,12 +301,7 @@ export class LocalModels {
     return partial.find((one) => names.includes(one.name)) ?? null;
   }
 
-  private async removePartial({
-    name,
-    size_bytes,
-    path,
-    paths,
-  }: PartialModel & { paths: readonly string[] }): Promise<ModelRecord> {
+  private async removePartial({ name, size_bytes, path, paths }: Left): Promise<ModelRecord> {
     if (paths.some((each) => this.options.isWriting?.(basename(each, '.partial')) === true))
       throw new SvcError('busy', `A download writes ${name} now.`, {
         retryable: false,

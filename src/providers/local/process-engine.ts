@@ -62,7 +62,7 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
 
   /** Each purpose of a file has its own engine. */
   get key(): string {
-    return keyOf(this.model.path, this.purpose);
+    return keyOf(this.model.path, this.purpose, this.model.scales);
   }
 
   get snapshot(): EngineSnapshot {

@@ -57,7 +57,7 @@ export interface LocalProviderOptions {
   /** How long models stay in memory without work, by name. */
   keep?: Readonly<Record<string, number>>;
   /** What else the models folder needs to know. */
-  library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting' | 'templates'>;
+  library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting' | 'templates' | 'adapters'>;
   /** Computed prompts may stay in files. */
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
@@ -149,6 +149,7 @@ export function createLocalProvider({
     find: (name) => find(name),
     identify: (file) => models.identify(file),
     templatesOf: (file) => models.templatesOf(file),
+    adaptersOf: (file) => models.adaptersOf(file),
     budget_bytes: budget_bytes ?? defaultBudget(),
     ...(free === undefined ? {} : { free }),
   });
@@ -178,7 +179,7 @@ export function createLocalProvider({
     streams += 1;
     try {
       const place = placeOfMedia(request);
-      if (place !== null && mediaServers !== null)
+      if (place !== null && mediaServers !== null && !(await isBuiltIn(request.model)))
         return yield* mediaServers.stream(attempt, place, signal);
       const call_key = run_id.replace(/^run_/, '');
       const order = ({ defaults }: ModelFile) => {
@@ -264,6 +265,7 @@ export function createLocalProvider({
     });
   }
 
+  const isBuiltIn = async (name: string) => (await find(name)).path === built_in;
   const provider: ProviderPort = {
     id: 'local',
     stream,

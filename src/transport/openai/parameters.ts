@@ -71,11 +71,19 @@ export function textsOf(input: EmbedText | readonly EmbedText[]): EmbedText[] {
   return typeof input[0] === 'number' ? [input as number[]] : (input as EmbedText[]);
 }
 
+/** As llama-server has it. */
+const llamaLora = v.pipe(
+  v.array(object({ id: count, scale: v.number() })),
+  v.transform((list) => Object.fromEntries(list.map(({ id, scale }) => [String(id), scale]))),
+  v.unwrap(runInput.entries.lora),
+);
+
 /** These fields mean the same for svc. */
 export const sampling = {
   model: v.nullish(name()),
   ...pick(runInput.entries, SAMPLING),
   max_tokens: length(1),
+  lora: v.nullish(v.union([v.unwrap(runInput.entries.lora), llamaLora])),
   /** One text or a list. */
   stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
   /** OpenAI takes any 64-bit number. */

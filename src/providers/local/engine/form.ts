@@ -30,6 +30,11 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
   for (const [index, { content }] of order.messages.entries()) {
     const place = content.findIndex(isMedia);
     const lack = content[place]?.type === 'audio' ? 'hears no audio' : 'reads no images';
+    if (place !== -1 && built_in)
+      throw missing(
+        `The built-in model answers questions about svc, and ${lack}.`,
+        `messages.${index}.content.${place}`,
+      );
     if (place !== -1)
       throw missing(
         `The local engine ${lack}. A llama-server does, with the mmproj file of the model: ` +

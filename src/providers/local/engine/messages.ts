@@ -3,6 +3,7 @@ import type { Attention } from '../../../contract/attention.ts';
 import type { AnswerOptions } from '../../../contract/options.ts';
 import type { ReadOptions } from '../../../contract/reading.ts';
 import type { FromEngine } from '../from-engine.ts';
+import type { Adapter } from './native/adapters.ts';
 
 /** Messages to the engine process. */
 export type ToEngine =
@@ -26,9 +27,13 @@ export interface Rendering {
 
 /** What a model is loaded for. Each purpose has its own context. */
 export type Purpose = 'answers' | 'embeddings' | 'reranking';
-/** The key of an engine. The one for answers has the path of its file. */
-export function keyOf(path: string, purpose: Purpose): string {
-  return purpose === 'answers' ? path : `${purpose} ${path}`;
+/**
+ * The key of an engine. The one for answers has the path of its file. `scales`: of adapters, where
+ * they are not the usual ones.
+ */
+export function keyOf(path: string, purpose: Purpose, scales?: readonly number[]): string {
+  const key = purpose === 'answers' ? path : `${purpose} ${path}`;
+  return scales === undefined ? key : `lora ${scales.join(' ')} ${key}`;
 }
 
 /** Layers of a model on a GPU. `auto`: as many as fit. */
@@ -62,6 +67,8 @@ export interface LoadOrder {
   template_ms: number | null;
   /** Templates that the configuration names. Absent: none. */
   templates?: readonly string[];
+  /** LoRA adapters of the model. Absent: none. */
+  adapters?: readonly Adapter[];
   /** Where computed prompts of this model file are kept. Absent: nowhere. */
   prompts?: { folder: string; budget_bytes: number; model: string };
 }

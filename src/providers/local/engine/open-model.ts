@@ -6,6 +6,7 @@ import { partsOf } from '../../../models/gguf/parts.ts';
 import { loadProblem, logNative } from './log.ts';
 import type { LoadOrder } from './messages.ts';
 import type { Pointer } from './native/abi.ts';
+import { openAdapters } from './native/adapters.ts';
 import { type Header, readHeader } from './native/header.ts';
 import { heard, type Llama, openLlama } from './native/library.ts';
 import { Model } from './native/model.ts';
@@ -35,7 +36,7 @@ export function startLlama({
 /** Throws model_invalid, engine_failed. */
 export function openModel(
   llama: Llama,
-  order: Pick<LoadOrder, 'path' | 'gpu_layers' | 'context_tokens' | 'parallel'>,
+  order: Pick<LoadOrder, 'path' | 'gpu_layers' | 'context_tokens' | 'parallel' | 'adapters'>,
   onProgress: (loaded: number) => boolean,
 ): Model {
   const { c } = llama;
@@ -52,7 +53,9 @@ export function openModel(
         progress_callback: progress,
       });
       if (model === null) throw invalid();
-      return new Model(llama, model, header, gpuLayers);
+      const opened = new Model(llama, model, header, gpuLayers);
+      opened.adapters = openAdapters(opened, order.adapters ?? []);
+      return opened;
     } finally {
       koffi.unregister(progress);
     }

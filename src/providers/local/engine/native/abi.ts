@@ -120,6 +120,8 @@ export const FUNCTIONS = {
     llama_model_load_from_file: 'void* (const char*, llama_model_params)',
     llama_init_from_model: 'void* (void*, llama_context_params)',
     llama_free: 'void (void*)',
+    llama_adapter_lora_init: 'void* (void*, const char*)',
+    llama_set_adapters_lora: 'int32_t (void*, void*, size_t, void*)',
     llama_model_get_vocab: 'void* (void*)',
     llama_model_n_ctx_train: 'int32_t (void*)',
     llama_model_n_embd_out: 'int32_t (void*)',

@@ -66,11 +66,23 @@ export class Context {
     this.pointer = c.llama_init_from_model(model.pointer, this.paramsOf(options));
     if (this.pointer === null) throw new Error('llama.cpp made no context');
     [this.contextSize, this.sequences] = [contextSize, sequences];
+    this.setAdapters();
     this.memory = c.llama_get_memory(this.pointer);
     this.batch = c.llama_batch_init(batch, 0, 1);
     this.arrays = arraysOf(this.batch, batch);
     this.stops = stops ?? null;
     this.pool = this.attachPool(threads);
+  }
+
+  /** All sequences have the same ones: other ones are another load. */
+  private setAdapters(): void {
+    const { pointers, scales } = this.model.adapters;
+    if (pointers.length === 0) return;
+    const addresses = BigUint64Array.from(pointers, (pointer) => pointer ?? 0n);
+    const values = Float32Array.from(scales);
+    const { length } = pointers;
+    if (this.c.llama_set_adapters_lora(this.pointer, addresses, length, values) !== 0)
+      throw new Error('llama.cpp did not take the adapters');
   }
 
   private paramsOf({ contextSize, sequences, batch, threads, attention, vectors }: ContextOptions) {

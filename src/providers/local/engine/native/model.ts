@@ -1,4 +1,5 @@
 import type { Functions, Pointer } from './abi.ts';
+import type { LoadedAdapters } from './adapters.ts';
 import { Context, type ContextOptions } from './context.ts';
 import type { Header } from './header.ts';
 import { heard, type Llama } from './library.ts';
@@ -47,6 +48,9 @@ export class Model {
   private readonly c: Functions;
   private readonly ends = new Map<Token, boolean>();
   private longest: number | null = null;
+
+  /** What is added to its weights. */
+  adapters: LoadedAdapters = { pointers: [], scales: [] };
 
   constructor(llama: Llama, pointer: Pointer, header: Header, gpuLayers: number) {
     const { c } = llama;
