@@ -78,7 +78,7 @@ export function asDatabaseError(error: unknown, name: string): Error {
   return new SvcError('store_failed', `The database ${name} refused: ${why}.`, {
     ...options,
     hint:
-      (NO_TLS.test(message) ? HINTS.TLS : HINTS[code.slice(0, 2)]) ??
+      (NO_TLS.test(message) ? HINTS.TLS : (HINTS[code] ?? HINTS[code.slice(0, 2)])) ??
       'See what is wrong with: svc doctor',
   });
 }
@@ -95,6 +95,9 @@ const HINTS: Readonly<Record<string, string>> = {
   TLS: 'Turn on ssl in the database. In a network that you trust: sslmode=disable',
   '28': 'Check the user in store, and its password: PGPASSWORD or store_password_file.',
   '3D': 'Create the database, or correct its name in store.',
+  '42703':
+    'An older svc made these tables. A daemon of this one adds what they lack: svc start. Then ' +
+    'run the command again.',
   '42': 'Give the user of store all rights in its schema. See: svc doctor',
 };
 

@@ -178,7 +178,10 @@ function unread(): Pick<Block, 'whole' | 'json' | 'looked' | 'isBroken'> {
   return { whole: '', json: new JsonMeter(jsonBudgets.foreign), looked: 0, isBroken: false };
 }
 
-/** What begins as no object waits for its end: clients read each piece of the arguments. */
+/**
+ * What begins as no object waits for its end: clients read each piece of the arguments. An object
+ * that breaks later stays as written: made readable, it would be another call.
+ */
 function isSendable({ kind, whole }: Block): boolean {
   return kind !== 'tool_call' || /^\s*\{\s*["}]/.test(whole);
 }

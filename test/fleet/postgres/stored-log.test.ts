@@ -2,6 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openStoredLog } from '../../../src/fleet/postgres/alone.ts';
 import { defaultLimits } from '../../../src/limits.ts';
+import { LATER } from '../../../src/store/usage.ts';
+import { failure } from '../../helpers/failure.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { codeOf } from '../../store/samples.ts';
@@ -36,5 +38,38 @@ on('a log whose first read fails leaves no connection open', async () => {
     { within_ms: 10_000 },
   );
 });
+
+on(
+  'usage in tables of an older svc is refused with the way on, which a daemon then goes',
+  async () => {
+    const { address, ask, store } = makePlace(await databaseOf(server));
+    const daemon = async () => {
+      const writer = store();
+      await writer.open();
+      await writer.close();
+    };
+    const usage = async () => {
+      const log = await openStoredLog({ address, password: null, limits: defaultLimits });
+      try {
+        return await log?.usage({ from_hour: 0, key: null });
+      } finally {
+        await log?.close();
+      }
+    };
+    await daemon();
+    for (const table of ['svc_usage', 'svc_embedding_usage'])
+      for (const column of LATER) await ask(`alter table ${table} drop column if exists ${column}`);
+    const { code, message, hint } = await failure(usage());
+    assert.is(code, 'store_failed');
+    assert.match(message, /^The database .* refused: column "\w+" does not exist \(42703\)\.$/);
+    assert.is(
+      hint,
+      'An older svc made these tables. A daemon of this one adds what they lack: svc start. Then ' +
+        'run the command again.',
+    );
+    await daemon();
+    assert.equal(await usage(), { since_hour: null, sums: [] });
+  },
+);
 
 test.run();

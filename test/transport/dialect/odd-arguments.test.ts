@@ -96,6 +96,32 @@ test('Anthropic: right arguments are streamed piece by piece, beside others', as
   assert.equal(inputs, [{ INVALID_JSON: 'bad' }, { a: 1 }, {}, {}]);
 });
 
+for (const written of ['{"a":1, oops', '{"a":"x" "b":1}', '{"a":1}} {', '{"a": Paris}'])
+  test(`Anthropic: what begins as an object and breaks is streamed as written: ${written}`, async ({
+    real,
+  }) => {
+    const client = new Anthropic({ apiKey: TOKEN, baseURL: real.url, maxRetries: 0 });
+    const asked = { model, max_tokens: 9, messages };
+    for (const script of scripts(written)) {
+      real.provider.script = [...script.slice(0, -1), call('{"b":2}', 'c2'), finish()];
+      const blocks: string[] = [];
+      let end = '';
+      for await (const event of await client.messages.create({ ...asked, stream: true })) {
+        if (event.type === 'content_block_start') blocks.push('');
+        if (event.type === 'content_block_delta' && event.delta.type === 'input_json_delta')
+          blocks.push(`${blocks.pop()}${event.delta.partial_json}`);
+        if (event.type === 'message_delta') end = event.delta.stop_reason ?? '';
+      }
+      assert.equal([blocks, end], [[written, '{"b":2}'], 'tool_use']);
+      // So the library refuses it. No text that could be read instead was made of it.
+      const read = client.messages.stream(asked).finalMessage();
+      const { cause } = (await read.catch((error: unknown) => error)) as Error;
+      assert.instance(cause, SyntaxError);
+      const [whole] = (await client.messages.create(asked)).content;
+      assert.equal(whole?.type === 'tool_use' && whole.input, { INVALID_JSON: written });
+    }
+  });
+
 test('what a client sends back reaches the model as the model wrote it', async ({ real }) => {
   const asked = async (path: string, body: object) => {
     real.provider.script = [finish()];
