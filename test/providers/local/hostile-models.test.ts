@@ -73,6 +73,54 @@ test('an endless chat template ends at its limit, and its file is refused until 
   );
 });
 
+test('a template that needs too much memory, or recurses without an end, costs its process alone', async () => {
+  const answers = '{{ messages[0].content }}';
+  const templates = {
+    large: `{% for a in range(100000000000) %}{% endfor %}${answers}`,
+    deep: `{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}${answers}`,
+  };
+  for (const [name, template] of Object.entries(templates))
+    makeGguf(join(local.folder, `${name}.gguf`), { template });
+  const large = await failure(readAnswer(local, { model: 'large' }));
+  assert.equal(
+    [large.code, large.retryable, large.message],
+    [
+      'engine_crashed',
+      false,
+      'Rendering the chat template of the model took more than 512 MiB of memory.',
+    ],
+  );
+  assert.match(large.hint, 'model_templates');
+  assert.is((await failure(readAnswer(local, { model: 'deep' }))).code, 'engine_crashed');
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
+  makeLoopingModel(join(local.folder, 'loop.gguf'));
+  const shown = async (name: string) => {
+    const { problem, template_problem, architecture } = await local.models.show(name);
+    assert.equal([problem, architecture], [null, 'llama']);
+    return template_problem;
+  };
+  assert.is(await shown('large'), 'needed too much memory to render');
+  assert.is(await shown('deep'), 'ended the process that rendered it');
+  assert.is(await shown('loop'), 'took too long to render');
+  assert.is(await shown('short'), undefined);
+});
+
+test('a run whose template takes too long ends alone, and the file is refused', async () => {
+  const slow = '{% for a in range(99999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}';
+  const template = `{% if 'slow' in messages[-1].content %}${slow}{% endif %}{{ messages[-1].content }}`;
+  makeGguf(join(local.folder, 'turns.gguf'), { template, says: [...'Done.'] });
+  assert.ok((await readAnswer(local, { model: 'turns', prompt: 'Hi' })).token_ids.length > 0);
+  const hung = await failure(readAnswer(local, { model: 'turns', prompt: 'slow' }));
+  assert.equal([hung.code, hung.retryable], ['engine_timed_out', false]);
+  assert.match(hung.message, /template .* longer than 1000 ms/);
+  await waitFor('the process is gone', () => local.state() === 'crashed');
+  const exited = local.engine.events.findLast((event) => event.type === 'engine.exited');
+  assert.is(exited?.type === 'engine.exited' && exited.signal, 'SIGVTALRM');
+  await local.engine.fireDeadline();
+  const again = await failure(readAnswer(local, { model: 'turns', prompt: 'Hi' }));
+  assert.is(again.code, 'model_quarantined');
+});
+
 test('a load without any run left is stopped, and the next run is answered by a new process', async () => {
   makeLoopingModel(join(local.folder, 'loop.gguf'));
   const abort = new AbortController();

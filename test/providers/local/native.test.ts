@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { getLlama, type LlamaContext, type SequenceEvaluateOptions } from 'node-llama-cpp';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -13,6 +13,7 @@ import {
 } from '../../../src/providers/local/engine/decode/sampler.ts';
 import { scoreTokens } from '../../../src/providers/local/engine/decode/scores.ts';
 import { LAYOUTS } from '../../../src/providers/local/engine/native/abi.ts';
+import { ADDON } from '../../../src/providers/local/engine/native/addon.ts';
 import { checkLayouts, libraryFiles } from '../../../src/providers/local/engine/native/library.ts';
 import type { Token } from '../../../src/providers/local/engine/native/model.ts';
 import { StopFlags } from '../../../src/providers/local/engine/native/stop-flags.ts';
@@ -286,6 +287,20 @@ test('the libraries have their names on each system', () => {
       error.code === 'engine_missing' &&
       /no library llama of release 0\.5\.0/.test(`${error.cause}`),
   );
+});
+
+test('each package of libraries has the addon, and a process loads each file once', () => {
+  const packages = globSync('node_modules/@node-llama-cpp/*/bins/*/');
+  assert.ok(packages.length > 0);
+  for (const each of packages) assert.ok(existsSync(join(each, ADDON)), each);
+  if (process.platform !== 'linux') return;
+  const loaded = readFileSync('/proc/self/maps', 'utf8').matchAll(
+    /(\S+) +(\/\S+\/(?:llama-addon\.node|lib(?:llama|ggml)\S*))$/gm,
+  );
+  const files = new Map([...loaded].map(([, inode, file = '']) => [inode, basename(file)]));
+  const names = [...files.values()];
+  assert.is(new Set(names).size, names.length, names.join(' '));
+  for (const name of [ADDON, 'libllama.v0.5.0.so']) assert.ok(names.includes(name), name);
 });
 
 /** The steps after a prompt and an answer so far. */
