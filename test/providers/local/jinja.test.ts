@@ -54,6 +54,11 @@ test('a template gets the variables of llama-server', () => {
   assert.is(written(thinking), 'True  ');
   assert.is(written(thinking, { reasoning_effort: 'none' }), 'False  ');
   assert.is(written(thinking, { reasoning_effort: 'low' }), 'True low low');
+  const shown = '{{ preserve_thinking }} {{ clear_thinking }}';
+  assert.is(
+    written(`${shown} {{ truncate_history_thinking }} {{ drop_thinking }}`),
+    'True False False False',
+  );
   assert.is(written('{{ tools is defined }}{{ add_generation_prompt }}'), 'FalseTrue');
   assert.is(written("{{ strftime_now('%A %-d %B %y, %H:%M') }}"), 'Thursday 9 July 26, 00:00');
 });

@@ -25,7 +25,8 @@ export class JinjaTemplate {
   /** `now`: the time that the template may write. Throws TemplateError. */
   render(variables: Readonly<Record<string, unknown>>, now: Date): string {
     const numbers = new Numbers();
-    const values = { ...timeValues(now, this.isTimed), ...(numbers.hide(variables) as object) };
+    const own = numbers.hide(variables) as object;
+    const values = { ...USUAL, ...timeValues(now, this.isTimed), ...own };
     return numbers.show(this.explained(() => this.renderer.render(values)));
   }
 
@@ -37,6 +38,15 @@ export class JinjaTemplate {
     }
   }
 }
+
+/** What llama-server says of reasoning: there is some, and that of earlier turns is shown. */
+const USUAL = {
+  enable_thinking: true,
+  preserve_thinking: true,
+  clear_thinking: false,
+  truncate_history_thinking: false,
+  drop_thinking: false,
+};
 
 /** llama.cpp says what is wrong and where, in several lines. */
 function explain(said: string, linesBefore: number): TemplateError {

@@ -116,7 +116,7 @@ export class ChatTemplate {
 
   /** Tries to render it as it is, then in the forms that more templates take. */
   private written(turns: readonly Turn[], variables: Variables, now = new Date()): string {
-    const values = { ...this.tokens, enable_thinking: true, ...variables };
+    const values = { ...this.tokens, ...variables };
     const write = (these: readonly Turn[]) =>
       this.template.render({ ...values, messages: these.map((turn) => this.formed(turn)) }, now);
     let first: unknown;
@@ -384,5 +384,6 @@ function caught(work: () => string): string | Error {
 }
 
 function shortId(id: string): string {
+  if (/^[a-zA-Z0-9]{9}$/.test(id)) return id;
   return createHash('sha256').update(id).digest('hex').slice(0, 9);
 }
