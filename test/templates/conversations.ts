@@ -1,4 +1,6 @@
-/** Conversations as programs send them, in the form of OpenAI. Each has what some template minds. */
+import type { Message, MessagePart, Tool } from '../../machines/messages.ts';
+
+/** Conversations as programs send them to OpenAI. Each has what some template minds. */
 
 export interface Conversation {
   messages: readonly Turn[];
@@ -75,22 +77,56 @@ export const CONVERSATIONS: Readonly<Record<string, Conversation>> = {
   'two tools': { messages: [user('Hi.')], tools: [weather, tool('clock', {})] },
   'a tool without descriptions': {
     messages: [user('Hi.')],
-    tools: [{ type: 'function', function: { name: 'act', parameters: { type: 'object', properties: { a: { type: 'string' } } } } }],
+    tools: [
+      {
+        type: 'function',
+        function: {
+          name: 'act',
+          parameters: { type: 'object', properties: { a: { type: 'string' } } },
+        },
+      },
+    ],
   },
-  'an optional value': offered({ a: { anyOf: [{ type: 'string' }, { type: 'null' }], default: null, title: 'A' } }),
+  'an optional value': offered({
+    a: { anyOf: [{ type: 'string' }, { type: 'null' }], default: null, title: 'A' },
+  }),
   'a list of types': offered({ a: { type: ['string', 'null'], description: 'x' } }),
   'a list of objects': offered({
-    a: { type: 'array', items: { type: 'object', properties: { b: { type: 'integer' } } }, description: 'x' },
+    a: {
+      type: 'array',
+      items: { type: 'object', properties: { b: { type: 'integer' } } },
+      description: 'x',
+    },
   }),
-  'a value called items': offered({ items: { type: 'array', items: { type: 'string' }, description: 'x' } }, { required: ['items'] }),
+  'a value called items': offered(
+    { items: { type: 'array', items: { type: 'string' }, description: 'x' } },
+    { required: ['items'] },
+  ),
   'an enum and an object': offered({
     unit: { type: 'string', enum: ['C', 'F'], default: 'C', description: 'A unit' },
-    at: { type: 'object', properties: { lat: { type: 'number', minimum: -90.5 } }, required: ['lat'], description: 'A place' },
+    at: {
+      type: 'object',
+      properties: { lat: { type: 'number', minimum: -90.5 } },
+      required: ['lat'],
+      description: 'A place',
+    },
   }),
-  'a reference': offered({ p: { $ref: '#/$defs/P' } }, { $defs: { P: { type: 'object', properties: { x: { type: 'number' } } } } }),
-  'a call': { messages: [user('Weather?'), calls('', paris), result('Sun.', 'weather')], tools: [weather] },
+  'a reference': offered(
+    { p: { $ref: '#/$defs/P' } },
+    { $defs: { P: { type: 'object', properties: { x: { type: 'number' } } } } },
+  ),
+  'a call': {
+    messages: [user('Weather?'), calls('', paris), result('Sun.', 'weather')],
+    tools: [weather],
+  },
   'a call and an answer': {
-    messages: [user('Weather?'), calls('', paris), result('Sun.', 'weather'), answer('It is sunny.'), user('Thanks.')],
+    messages: [
+      user('Weather?'),
+      calls('', paris),
+      result('Sun.', 'weather'),
+      answer('It is sunny.'),
+      user('Thanks.'),
+    ],
     tools: [weather],
   },
   'a call after a text': {
@@ -119,10 +155,18 @@ export const CONVERSATIONS: Readonly<Record<string, Conversation>> = {
   'a call of many values': {
     messages: [
       user('Act.'),
-      calls('', ['act', { a: [1, 'x', null, true, { b: 48.856614 }], text: 'é "q"\n', n: -3, none: null }]),
+      calls('', [
+        'act',
+        { a: [1, 'x', null, true, { b: 48.856614 }], text: 'é "q"\n', n: -3, none: null },
+      ]),
       result('ok', 'act'),
     ],
-    tools: [tool('act', { a: { type: 'array', description: 'x' }, text: { type: 'string', description: 'y' } })],
+    tools: [
+      tool('act', {
+        a: { type: 'array', description: 'x' },
+        text: { type: 'string', description: 'y' },
+      }),
+    ],
   },
   'a call without values': {
     messages: [user('Time?'), calls('', ['clock', {}]), result('12:00', 'clock')],
@@ -137,3 +181,30 @@ export const CONVERSATIONS: Readonly<Record<string, Conversation>> = {
     tools: [weather],
   },
 };
+
+/** The messages as svc has them. */
+export function messagesOf(turns: readonly Turn[]): Message[] {
+  return turns.map(({ role, content, reasoning_content, tool_calls = [], tool_call_id = '' }) => {
+    const text = (type: 'text' | 'reasoning', said = '') =>
+      said === '' ? [] : [{ type, text: said } as MessagePart];
+    if (role === 'tool')
+      return {
+        role,
+        content: [{ type: 'tool_result', id: tool_call_id, text: content, is_error: false }],
+      };
+    const asked = tool_calls.map(({ id, function: { name, arguments: values } }): MessagePart => {
+      return { type: 'tool_call', id, name, arguments: JSON.stringify(values) };
+    });
+    return {
+      role,
+      content: [...text('reasoning', reasoning_content), ...text('text', content), ...asked],
+    };
+  });
+}
+
+export function toolsOf(tools: readonly object[]): Tool[] {
+  return tools.map((each) => {
+    const { function: described } = each as { function: Omit<Tool, 'description'> };
+    return { description: null, ...described };
+  });
+}

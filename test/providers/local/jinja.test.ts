@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { checked } from '../../../src/providers/local/engine/native/addon.ts';
+import { apart } from '../../../src/providers/local/engine/template/apart.ts';
 import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
 import { FAMILIES } from '../../fixtures/models/families.ts';
 
@@ -104,6 +105,51 @@ test('a template that cannot be rendered says why', () => {
   assert.match(reason('{% for m in messages %}{{ m.content }}'), /./);
   assert.is(reason('{{ foo }'), 'parser: Parser Error: Expected }} (Got })');
   assert.match(reason('{{ bos_token }}'), 'leaves out');
+});
+
+test('a template that knows no parallel calls gets one after the other, each with its result', () => {
+  const call = (n: number) =>
+    ({ type: 'tool_call', id: `call_${n}`, name: 'act', arguments: `{"n":${n}}` }) as const;
+  const result = (n: number) =>
+    said('tool', { type: 'tool_result', id: `call_${n}`, text: `sky ${n}`, is_error: false });
+  const turns = [
+    said('user', 'x'),
+    said('assistant', 'Both.', call(1), call(2)),
+    result(2),
+    result(1),
+    said('assistant', call(3)),
+    result(3),
+    said('user', 'y'),
+  ];
+  const prompt = rendered(FAMILIES.llama, turns);
+  const places = ['{"n": 1}', 'sky 1', '{"n": 2}', 'sky 2', '{"n": 3}', 'sky 3'].map((text) => {
+    assert.is(prompt.split(text).length, 2, `${text} once: ${prompt}`);
+    return prompt.indexOf(text);
+  });
+  assert.equal(
+    places,
+    [...places].sort((a, b) => a - b),
+  );
+});
+
+test('calls that are set apart keep their results, and other turns stay', () => {
+  const calls = (...ids: string[]) => ({
+    role: 'assistant',
+    content: 'c',
+    tool_calls: ids.map((id) => ({ id })),
+  });
+  const result = (tool_call_id: string) => ({ role: 'tool', content: 'r', tool_call_id });
+  const user = { role: 'user', content: 'u' };
+  const single = [user, calls('a'), result('a'), user];
+  assert.equal(apart<object & { role: string; content: unknown }>(single), single);
+  assert.equal(apart([user, calls('a', 'b'), result('b'), result('lost'), user]), [
+    user,
+    calls('a'),
+    { ...calls('b'), content: '' },
+    result('b'),
+    result('lost'),
+    user,
+  ]);
 });
 
 test('an addon that renders no templates is refused by its name', () => {

@@ -59,7 +59,8 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
     return { tokens: middlePrompt(loaded, bareText(messages), suffix), isReasoning: false };
   if (template === null)
     return {
-      tokens: withBegin(model, model.tokenize(bareText(messages), true)),
+      // Only a text that is asked for as it is may spell control tokens.
+      tokens: withBegin(model, model.tokenize(bareText(messages), order.options.raw === true)),
       isReasoning: false,
     };
   return loaded.rendered(() => {

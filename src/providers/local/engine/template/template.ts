@@ -7,6 +7,7 @@ import { type CallRow, rowOf, type ThoughtRow } from '../forms/form.ts';
 import { KEY, learnCalls, learnThoughts, PROBES, type Probe, type Shown } from '../forms/learn.ts';
 import { THOUGHTS } from '../forms/thoughts.ts';
 import { callsText } from '../forms/write.ts';
+import { apart } from './apart.ts';
 import { resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';
 import { refused } from './refusal.ts';
@@ -49,7 +50,7 @@ interface Forms {
  * The chat template of a model: what it is asked with, and what its answers look like.
  *
  * 1. A conversation is rendered as it is. Only if the template refuses it, turns of one role become
- *    one, and a system text becomes a text of the user.
+ *    one, and a system text becomes a text of the user. At last each call has its turn.
  * 2. The forms of calls and of reasoning are those of the family whose marks the template has. One
  *    of no family shows them in conversations that are made once.
  */
@@ -106,7 +107,9 @@ export class ChatTemplate {
       ...(isNative ? { tools: eachText(tools.map(described), plain) } : {}),
       ...effortValues(effort),
     };
-    const text = caught(() => this.written(turns, variables, now));
+    const write = (these: Turn[]) => caught(() => this.written(these, variables, now));
+    const whole = write(turns);
+    const text = whole instanceof Error ? write(apart(turns)) : whole;
     if (typeof text !== 'string') throw refused(text);
     if (!goesOn) return text;
     const end = text.lastIndexOf(HERE);
