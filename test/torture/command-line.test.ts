@@ -47,7 +47,17 @@ test('what is no torture, no option or no number is an error of one sentence, wi
 });
 
 test('all tortures run unless some are named', () => {
-  const all = ['damage', 'points', 'failover', 'owners', 'prompt-cache', 'tools', 'fleet', 'kills'];
+  const all = [
+    'damage',
+    'points',
+    'failover',
+    'owners',
+    'prompt-cache',
+    'engine',
+    'tools',
+    'fleet',
+    'kills',
+  ];
   assert.equal(readCommandLine([])?.tortures, all);
   assert.equal(readCommandLine(['kills', 'damage'])?.tortures, ['damage', 'kills']);
   const { cycles, minutes, seed } = readCommandLine(['--minutes', '7']) ?? {};

@@ -7,6 +7,8 @@ const TORTURES = {
   failover: 'Kills the first of two providers twice, while runs ask for both.',
   owners: 'Many processes want the daemon of one home at once, also after a SIGKILL and a stop.',
   'prompt-cache': 'Kills the engine or the daemon while a computed prompt is written or read.',
+  engine:
+    'Kills the engine in the middle of answers with a seed, then loads and unloads its model.',
   tools:
     'Kills the daemon, its engine and its servers of tools, while models call tools and a person decides.',
   fleet:
@@ -16,20 +18,20 @@ const TORTURES = {
 
 /** `value`: the number if the option is absent. */
 const OPTIONS = {
-  cycles: { value: 1000, what: 'kills and tools: how often' },
+  cycles: { value: 1000, what: 'kills, engine and tools: how often' },
   clients: { value: 8, what: 'kills, failover, tools and fleet: clients at one time' },
   stride: { value: 1, what: 'points: from one call to the next one' },
   damages: { value: 500, what: 'damage: how many logs' },
   runs: { value: 1000, what: 'failover: how many runs' },
-  rounds: { value: 100, what: 'owners and prompt-cache: how many rounds' },
+  rounds: { value: 100, what: 'owners and prompt-cache: how many rounds; engine: how many loads' },
   crowd: { value: 20, what: 'owners: processes at once on a cold home' },
   minutes: {
     value: null,
-    what: 'points, owners, prompt-cache, tools, fleet and kills: end after this time',
+    what: 'points, owners, prompt-cache, engine, tools, fleet and kills: end after this time',
   },
   seed: {
     value: null,
-    what: 'damage, prompt-cache, tools, fleet and kills: repeats the draws, not the moments',
+    what: 'damage, prompt-cache, engine, tools, fleet and kills: repeats the draws, not the moments',
   },
 };
 

@@ -1,6 +1,7 @@
 import { postgresPrograms } from '../helpers/postgres.ts';
 import { readCommandLine, usage } from './command-line.ts';
 import { damageLog } from './damage.ts';
+import { tortureEngine } from './engine.ts';
 import { failover } from './failover.ts';
 import { tortureFleet } from './fleet.ts';
 import { tortureOwners } from './owners.ts';
@@ -36,6 +37,7 @@ const work = {
   failover: failovers,
   owners,
   'prompt-cache': prompts,
+  engine,
   tools,
   fleet: fleets,
   kills,
@@ -87,6 +89,11 @@ async function owners(): Promise<void> {
 
 async function prompts(): Promise<void> {
   report(await tortureCache({ rounds: asked.rounds, seed: first, signal: stop.signal }));
+}
+
+async function engine(): Promise<void> {
+  const { cycles: kills, rounds: loads } = asked;
+  report(await tortureEngine({ kills, loads, seed: first, signal: stop.signal }));
 }
 
 async function tools(): Promise<void> {

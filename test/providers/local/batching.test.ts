@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -63,6 +64,21 @@ test('a model that two of its kind have room for answers eight runs at one time'
   const answers = await Promise.all(Array.from({ length: 8 }, (_, seed) => ask(false, seed)));
   assert.is(local.engine.snapshot().context.info?.parallel, 8);
   assert.ok(answers.every(({ token_ids }) => token_ids.length === 100));
+});
+
+test('a first load measures as many answers in one batch as the model has at one time', async () => {
+  const auto = makeLocalProvider({ batching: 'auto', limits: { local_runs: 6 } });
+  try {
+    await auto.models.load(model, 60_000, new AbortController().signal);
+    const measured = JSON.parse(readFileSync(join(auto.folder, 'engine-threads.json'), 'utf8'));
+    const [[key = '', gain = 0] = []] = Object.entries<number>(measured.batching);
+    assert.match(key, /, 1 threads, 6 at once$/);
+    const said = gain >= 115 ? 'in one batch' : 'one by one';
+    const expected = `runs are computed ${said}: their speed is ${gain} percent of one run`;
+    assert.ok(auto.printed.some((line) => line.includes(expected)));
+  } finally {
+    await auto.close();
+  }
 });
 
 test('one answer alone is exact, also without a seed', async () => {

@@ -4,6 +4,7 @@ import { type Attention, isQuantized } from '../../../contract/attention.ts';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { betterBuild, ENGINE_VERSION } from '../../../home/engine-builds.ts';
+import { LOCAL_RUNS } from '../../../limits.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
@@ -311,8 +312,8 @@ const MEASURE_MS = 200;
 const GAIN_LEAST = 115;
 
 /**
- * Percent of the speed of one run that several runs in one batch have together: measured once for a
- * model, the engine, the machine and the threads.
+ * Percent of the speed of one run that as many as the model has at one time have together in one
+ * batch: measured once for a model, the engine, the machine, the threads and that number.
  */
 async function gainOf(
   model: Model,
@@ -321,12 +322,13 @@ async function gainOf(
   threads: number,
 ): Promise<number> {
   const options = await measuring(model, order, available);
-  const key = `${machineKey(options)}, ${threads} threads`;
+  const answers = Math.min(order.parallel, LOCAL_RUNS.most);
+  const key = `${machineKey(options)}, ${threads} threads, ${answers} at once`;
   const known = (await readMeasured(options.file, 'batching'))[key];
   if (known !== undefined) return known;
   const clock = ownClock(model);
   const alone = await measureSpeed(model, threads, MEASURE_MS, clock);
-  const together = await measureTogether(model, threads, MEASURE_MS, clock);
+  const together = await measureTogether(model, threads, MEASURE_MS, clock, answers);
   const gain = Math.max(1, Math.round((100 * together) / Math.max(alone, 0.001)));
   await addMeasured(options.file, 'batching', key, gain);
   return gain;
