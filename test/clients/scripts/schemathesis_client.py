@@ -15,7 +15,7 @@ done = subprocess.run(
     [program, "run", f"{URL}/openapi.json", "-H", f"Authorization: Bearer {TOKEN}", "--checks", checks, "--max-examples", "10", "--exclude-path-regex", LEFT_OUT, "--phases", "examples,coverage,fuzzing", "--request-timeout", "20", "--report", "junit", "--report-junit-path", "out.xml", "--no-color"],
     capture_output=True,
     text=True,
-    timeout=840,
+    timeout=2400,
 )
 import xml.etree.ElementTree as tree
 
