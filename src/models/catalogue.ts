@@ -13,6 +13,8 @@ interface Family {
   /** SPDX where there is one, else the name of the terms. */
   licence: string;
   good_for: string;
+  /** How it calls tools: the beginning of a row of `forms/calls.ts`. Absent: in no form. */
+  form?: string;
 }
 
 /** A short name with its tag. */
@@ -24,6 +26,8 @@ export interface KnownModel {
   size_bytes: number;
   licence: string;
   good_for: string;
+  /** Whether it calls tools in a form that the engine reads. */
+  tools: boolean;
 }
 
 const Q4 = 'Q4_K_M';
@@ -41,6 +45,7 @@ const families: readonly Family[] = [
     },
     licence: 'apache-2.0',
     good_for: 'chat, reasoning and tools in many languages',
+    form: 'Hermes',
   },
   {
     name: 'qwen2.5',
@@ -52,6 +57,7 @@ const families: readonly Family[] = [
     },
     licence: 'apache-2.0',
     good_for: 'chat and tools in many languages',
+    form: 'Hermes',
   },
   {
     name: 'qwen2.5-coder',
@@ -63,6 +69,7 @@ const families: readonly Family[] = [
     },
     licence: 'apache-2.0',
     good_for: 'code',
+    form: 'Hermes',
   },
   {
     name: 'llama3.2',
@@ -72,18 +79,21 @@ const families: readonly Family[] = [
     },
     licence: 'llama3.2',
     good_for: 'chat and summaries on small machines',
+    form: 'Llama 3.1',
   },
   {
     name: 'llama3.1',
     tags: { '8b': [`hf:bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:${Q4}`, 4920] },
     licence: 'llama3.1',
     good_for: 'chat and tools',
+    form: 'Llama 3.1',
   },
   {
     name: 'llama3.3',
     tags: { '70b': [`hf:bartowski/Llama-3.3-70B-Instruct-GGUF:${Q4}`, 42_520] },
     licence: 'llama3.3',
     good_for: 'chat and tools on large machines',
+    form: 'Llama 3.1',
   },
   {
     name: 'gemma3',
@@ -126,6 +136,7 @@ const families: readonly Family[] = [
     tags: { '3.8b': [`hf:bartowski/microsoft_Phi-4-mini-instruct-GGUF:${Q4}`, 2490] },
     licence: 'mit',
     good_for: 'reasoning and tools on small machines',
+    form: 'Granite 3, Phi 4 mini',
   },
   {
     name: 'phi4',
@@ -150,6 +161,7 @@ const families: readonly Family[] = [
     tags: { '24b': [`hf:bartowski/Mistral-Small-24B-Instruct-2501-GGUF:${Q4}`, 14_330] },
     licence: 'apache-2.0',
     good_for: 'chat and tools on large machines',
+    form: 'Mistral Nemo',
   },
   {
     name: 'deepseek-r1',
@@ -166,6 +178,7 @@ const families: readonly Family[] = [
     tags: { '20b': ['hf:ggml-org/gpt-oss-20b-GGUF/gpt-oss-20b-mxfp4.gguf', 12_110] },
     licence: 'apache-2.0',
     good_for: 'reasoning and tools on large machines',
+    form: 'gpt-oss',
   },
   {
     name: 'granite3.3',
@@ -175,6 +188,7 @@ const families: readonly Family[] = [
     },
     licence: 'apache-2.0',
     good_for: 'summaries, tools and work with documents',
+    form: 'Granite 3, Phi 4 mini',
   },
   {
     name: 'tinyllama',
@@ -202,15 +216,19 @@ const families: readonly Family[] = [
   },
 ];
 
+/** The forms in which some of them call tools. */
+export const knownForms = families.flatMap(({ form }) => form ?? []);
+
 /** All of them; the usual tag of a name comes first. */
 export const knownModels: readonly KnownModel[] = families.flatMap(
-  ({ name, tags, licence, good_for }) =>
+  ({ name, tags, licence, good_for, form }) =>
     Object.entries(tags).map(([tag, [reference, megabytes]]) => ({
       name: `${name}:${tag}`,
       reference,
       size_bytes: megabytes * 1_000_000,
       licence,
       good_for,
+      tools: form !== undefined,
     })),
 );
 

@@ -170,10 +170,10 @@ onTty('the models that have a short name', async ({ home }) => {
     return [head.split(/ {2,}/), rows.filter((row) => row.startsWith('llama3.3:70b '))[0]] as const;
   };
   const [narrow, row] = await cellsAt(80);
-  assert.equal(narrow, ['NAME', 'SIZE', 'MEMORY', 'FIT', 'GOOD FOR']);
+  assert.equal(narrow, ['NAME', 'SIZE', 'MEMORY', 'FIT', 'TOOLS', 'GOOD FOR']);
   assert.match(
     row ?? '',
-    /^llama3\.3:70b +39\.6 GiB +\d+(\.\d)? GiB +(does not fit|tight|fits) +chat and tools.*$/,
+    /^llama3\.3:70b +39\.6 GiB +\d+(\.\d)? GiB +(does not fit|tight|fits) +yes +chat and tools.*$/,
   );
   const [wide] = await cellsAt(120);
   assert.equal(wide.at(-1), 'LICENCE');

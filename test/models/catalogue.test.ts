@@ -4,6 +4,7 @@ import { SvcError } from '../../src/errors.ts';
 import {
   findKnown,
   isShortName,
+  knownForms,
   knownModels,
   nameOfKnown,
   searchKnown,
@@ -12,6 +13,7 @@ import { readModelName } from '../../src/models/file-name.ts';
 import { parseReference, shownReference } from '../../src/models/hub/reference.ts';
 import { fitOf } from '../../src/models/memory-needs.ts';
 import { readTask } from '../../src/models/task.ts';
+import { CALLS } from '../../src/providers/local/engine/forms/calls.ts';
 import { FILE, MODEL, pulls } from '../helpers/pulls.ts';
 
 /** Short names of models. The hub checks the references themselves, at a pull. */
@@ -24,7 +26,8 @@ const ask = (reference: string, name: string | null = null) =>
 test('each row is a reference to one file or one quantization, with a name that the folder takes', () => {
   assert.ok(knownModels.length >= 20);
   assert.is(new Set(knownModels.map(({ name }) => name)).size, knownModels.length);
-  for (const { name, reference, size_bytes, licence, good_for } of knownModels) {
+  for (const known of knownModels) {
+    const { name, reference, size_bytes, licence, good_for } = known;
     const parsed = parseReference(reference, HUB);
     assert.ok(parsed.kind === 'hub' && (parsed.path ?? parsed.quant) !== null, name);
     assert.is(shownReference(parsed), reference);
@@ -32,9 +35,26 @@ test('each row is a reference to one file or one quantization, with a name that 
     assert.ok(isShortName(name), name);
     assert.ok(size_bytes > 10_000_000 && size_bytes < 100_000_000_000, name);
     assert.ok(licence !== '' && good_for !== '', name);
-    const file = nameOfKnown({ name, reference, size_bytes, licence, good_for });
+    const file = nameOfKnown(known);
     assert.is(readModelName(file), file);
   }
+});
+
+test('a model that is sold with tools calls them in a form that the engine reads', () => {
+  for (const form of knownForms)
+    assert.ok(
+      CALLS.some(({ families }) => families.startsWith(form)),
+      form,
+    );
+  for (const { name, good_for, tools } of knownModels)
+    assert.ok(tools || !/\btools\b/.test(good_for), name);
+  const toolsOf = (name: string) => findKnown(name)?.tools;
+  assert.equal(['gpt-oss', 'granite3.3', 'gemma3', 'phi4'].map(toolsOf), [
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 test('a pull of a short name is a pull of its reference, and the model has the short name', () => {

@@ -20,14 +20,15 @@ function searchTable({ args, json, paths }: Context): number {
   }
   if (found.length === 0)
     note(`None of the ${knownModels.length} short names fits. Ask the hub with: --hub`);
-  const rows = found.map(({ name, size_bytes, fit, licence, good_for }) => [
+  const rows = found.map(({ name, size_bytes, fit, licence, good_for, tools }) => [
     name,
     bytes(size_bytes),
     ...fitCells(fit),
+    tools ? 'yes' : 'no',
     good_for,
     licence,
   ]);
-  const heading = ['NAME', 'SIZE', ...FIT, 'GOOD FOR', 'LICENCE'];
+  const heading = ['NAME', 'SIZE', ...FIT, 'TOOLS', 'GOOD FOR', 'LICENCE'];
   // The rest is worth more than the last column.
   const shown = columnsOfStdout() < ALL_COLUMNS ? heading.length - 1 : heading.length;
   if (rows.length > 0) {

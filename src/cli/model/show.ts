@@ -41,6 +41,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ],
     ['fit', model.fit?.text ?? null],
     ['capabilities', model.capabilities.join(', ')],
+    ['tools', toolsOf(model)],
     ['adapters', model.adapters?.length ? model.adapters.join(', ') : null],
     ['images', model.projector == null ? null : `by llama-server, with ${model.projector}`],
     ['digest', model.digest],
@@ -63,6 +64,14 @@ function defaultsOf({ defaults }: Results['model.show']): string | null {
   const options = Object.entries(defaults?.options ?? {});
   if (options.length === 0) return null;
   return options.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ');
+}
+
+/** Null: it writes no texts. */
+function toolsOf({ provider, capabilities }: Results['model.show']): string | null {
+  const writes = capabilities.includes('chat') || capabilities.includes('completion');
+  if (provider !== 'local' || !writes) return null;
+  if (capabilities.includes('tools')) return 'yes';
+  return capabilities.includes('chat') ? 'no: they are written as a system text' : 'no';
 }
 
 function templateOf({ template, template_problem }: Results['model.show']): string | null {

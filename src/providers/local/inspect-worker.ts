@@ -4,6 +4,9 @@ import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { answerQuestions } from '../../async/foreign-child.ts';
 import { partsOf } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
+import { CALLS } from './engine/forms/calls.ts';
+import { rowOf } from './engine/forms/form.ts';
+import { THOUGHTS } from './engine/forms/thoughts.ts';
 import { libraryFile } from './engine/library-file.ts';
 import { openAddon } from './engine/native/addon.ts';
 import { chooseTemplate } from './engine/template/choose.ts';
@@ -13,6 +16,7 @@ import {
   type ModelDescription,
   type Parsed,
   plainMetadata,
+  type TemplateUse,
 } from './inspection.ts';
 import type { Question } from './inspector.ts';
 import { HASHED_BYTES_MAX } from './model-identity.ts';
@@ -72,31 +76,35 @@ async function readFile(path: string): Promise<Parsed> {
   return { ...parsed, name: basename(path), size_bytes: size };
 }
 
-/** The text of the template that the engine uses, and what users see of it. */
+/** What the engine does with the template, and what users see of it. */
 function templateOf(
   known: Readonly<Record<string, unknown>>,
   named: readonly string[],
   renders: boolean,
-): { used: string | null; template?: string; template_problem?: string } {
+): { used: TemplateUse | null; template?: string; template_problem?: string } {
   const template = known['tokenizer.chat_template'];
   const source = typeof template === 'string' ? template : null;
   const isPlain = source === null && named.length === 0;
-  if (!renders || isPlain || !canRender()) return { used: source };
+  if (!renders || isPlain || !canRender()) return { used: source === null ? null : usedAs(source) };
   const tokens = known['tokenizer.ggml.tokens'];
   const vocabulary = Array.isArray(tokens) ? (tokens as string[]) : [];
-  const {
-    name,
-    text,
-    problem,
-    template: chosen,
-  } = chooseTemplate({ source, bos_token: '', eos_token: '', vocabulary }, named);
-  const used = chosen === null ? null : text;
+  const file = { source, bos_token: '', eos_token: '', vocabulary };
+  const { name, text, problem, template: chosen } = chooseTemplate(file, named);
+  const used = chosen === null ? null : { tools: chosen.hasTools, thinking: usedAs(text).thinking };
   if (problem === null)
     return { used, ...(name === 'file' ? {} : { template: `${name} (model_templates)` }) };
   const instead =
     { none: 'prompts are continued as they are', file: 'that of its file is used' }[name] ??
     `${name} is used instead`;
   return { used, template_problem: `cannot be rendered (${problem}), so ${instead}` };
+}
+
+/** Of a template that is not rendered here. */
+function usedAs(text: string): TemplateUse {
+  return {
+    tools: rowOf(CALLS, text) !== null,
+    thinking: (rowOf(THOUGHTS, text)?.reasoning ?? null) !== null,
+  };
 }
 
 /** Without the addon there is no engine either, and a managed server has its own renderer. */

@@ -40,6 +40,12 @@ export interface ModelDescription extends ModelInspection {
   metadata: ModelMetadata | null;
 }
 
+/** What a model is asked with does in a form that svc reads. */
+export interface TemplateUse {
+  tools: boolean;
+  thinking: boolean;
+}
+
 /** The header of one file of a model. */
 export type Parsed = Pick<GGUFParseOutput, 'metadata' | 'tensorInfos' | 'tensorDataOffset'> & {
   name: string;
@@ -54,14 +60,13 @@ const PROBLEM_MAX = 240;
 /**
  * Reads the header values of a model, of all its parts. Throws if a file is shorter than its header
  * says, is not that part, or is no model. Only the thread that reads headers loads the libraries,
- * so that thread passes the `names` of file types and the `architectures`. `template`: what the
- * model is asked with.
+ * so that thread passes the `names` of file types and the `architectures`.
  */
 export function inspectModel(
   parts: readonly Parsed[],
   names: Readonly<Record<number, string>>,
   architectures: ReadonlySet<unknown>,
-  template: string | null,
+  template: TemplateUse | null,
 ): Omit<ModelInspection, 'digest' | 'template' | 'template_problem'> {
   for (const [index, part] of parts.entries()) checkPart(part, index, parts.length);
   if (parts.every(({ tensorInfos }) => tensorInfos.length === 0))
@@ -127,7 +132,7 @@ function checkPart(
 function capabilitiesOf(
   known: Readonly<Record<string, unknown>>,
   architecture: string,
-  template: string | null,
+  template: TemplateUse | null,
 ): string[] {
   const pooling = known[`${architecture}.pooling_type`];
   if (pooling === RANKS) return ['reranking'];
@@ -135,14 +140,11 @@ function capabilitiesOf(
   if (pooling !== undefined || known[`${architecture}.attention.causal`] === false)
     return ['embedding'];
   if (template === null) return ['completion'];
-  const marks = [
-    ['tools', /\btools\b/],
-    ['thinking', /<\/think>|<\|channel\|>/],
-  ] as const;
   return [
     'chat',
     'completion',
-    ...marks.flatMap(([name, mark]) => (mark.test(template) ? name : [])),
+    ...(template.tools ? ['tools'] : []),
+    ...(template.thinking ? ['thinking'] : []),
   ];
 }
 

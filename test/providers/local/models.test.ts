@@ -74,14 +74,17 @@ test('a file says what its model can do, its architecture, and when it was chang
   const template = (text: string) => ({ template: text });
   const last = '{{ messages[-1].content }}';
   makeGguf(put('chat.gguf'), template(last));
-  makeGguf(put('tools.gguf'), template(`${last}{% if tools %}{{ tools | tojson }}{% endif %}`));
-  makeGguf(put('thinks.gguf'), template(`${last}{% if tools %}{% endif %}<think></think>`));
+  const tools = '{% if tools %}{{ tools | tojson }}{% endif %}';
+  makeGguf(put('tools.gguf'), template(`${last}{# <tool_call> #}${tools}`));
+  makeGguf(put('unread.gguf'), template(last + tools));
+  makeGguf(put('thinks.gguf'), template(`${last}<think></think>`));
   makeGguf(put('unusable.gguf'), template('{{ tools }}<think></think>'));
   makeGguf(put('embeds.gguf'), { metadata: [['llama.pooling_type', 'uint32', 1]] });
   const capabilities = async (name: string) => (await byName(name))?.capabilities;
   assert.equal(await capabilities('chat'), ['chat', 'completion']);
   assert.equal(await capabilities('tools'), ['chat', 'completion', 'tools']);
-  assert.equal(await capabilities('thinks'), ['chat', 'completion', 'tools', 'thinking']);
+  assert.equal(await capabilities('unread'), ['chat', 'completion'], 'no form of calls is known');
+  assert.equal(await capabilities('thinks'), ['chat', 'completion', 'thinking']);
   // The plain form that replaces it has neither.
   assert.equal(await capabilities('unusable'), ['chat', 'completion']);
   assert.equal(await capabilities('embeds'), ['embedding']);
