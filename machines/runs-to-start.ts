@@ -66,6 +66,8 @@ export interface Concurrency {
   ofProvider?(provider: string): number | undefined;
   /** One model of the local engine, which answers all its runs in one context. */
   local: number;
+  /** Local runs that a node takes from a fleet: as many as each model has. Absent: `local`. */
+  claimed?: number;
   /**
    * Places that tokens leave to the home wherever there are more: of all, of a provider, of a local
    * model. Absent: none.
@@ -134,11 +136,11 @@ function isKept(
 /** How many more runs of a provider may be active beside the known ones. */
 export function freePlaces(
   known: readonly { provider: string }[],
-  { total, local, perProvider, ofProvider }: Concurrency,
+  { total, local, claimed = local, perProvider, ofProvider }: Concurrency,
   provider: string,
 ): number {
   const peers = known.filter((run) => run.provider === provider).length;
-  const limit = provider === LOCAL ? local : (ofProvider?.(provider) ?? perProvider);
+  const limit = provider === LOCAL ? claimed : (ofProvider?.(provider) ?? perProvider);
   return Math.max(0, Math.min(total - known.length, limit - peers));
 }
 

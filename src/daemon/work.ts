@@ -178,6 +178,7 @@ export function buildWork(options: WorkOptions) {
       total: limits.active_runs,
       perProvider: limits.provider_runs,
       local: limits.local_runs || LOCAL_RUNS.most,
+      claimed: limits.local_runs || LOCAL_RUNS.least,
       kept: 1,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },

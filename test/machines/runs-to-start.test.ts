@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type ActiveRun, type QueuedRun, runsToStart } from '../../machines/runs-to-start.ts';
+import {
+  type ActiveRun,
+  freePlaces,
+  type QueuedRun,
+  runsToStart,
+} from '../../machines/runs-to-start.ts';
 
 const places = { total: 10, perProvider: 2, local: 2 };
 const waiting = (run_id: string, provider: string, model = 'm'): QueuedRun => ({
@@ -10,6 +15,15 @@ const waiting = (run_id: string, provider: string, model = 'm'): QueuedRun => ({
   model,
 });
 const active = (provider: string, model = 'm'): ActiveRun => ({ provider, model });
+
+test('a node takes as many local runs from a fleet as each model has, not as one may have', () => {
+  const limits = { ...places, local: 8, claimed: 4 };
+  const known = [active('local'), active('local'), active('x')];
+  assert.is(freePlaces(known, limits, 'local'), 2);
+  assert.is(freePlaces(known, { ...places, local: 8 }, 'local'), 6);
+  assert.is(freePlaces(known, limits, 'x'), 1);
+  assert.is(freePlaces(known, { ...limits, total: 4 }, 'local'), 1);
+});
 
 test('runs start in the order in which they came', () => {
   assert.equal(runsToStart([waiting('a', 'x'), waiting('b', 'y'), waiting('c', 'x')], [], places), [
