@@ -20,9 +20,16 @@ export interface KnownProvider {
   keys_at: string | null;
   /** The server goes on with a message of the assistant. */
   continues?: true;
+  /** Where its requests have the form of a text. A form without a place is refused. */
+  text_forms?: TextForms;
   /** Other addresses of a server on this machine, such as that of its next version. */
   also_at?: readonly string[];
 }
+
+/** Fields of a request, or fields of an object in it. */
+type TextForms = Readonly<
+  Partial<Record<'regex' | 'choice' | 'grammar', readonly [field: string, inner?: string]>>
+>;
 
 const COMPATIBLE = { kind: 'cloud', adapter: 'openai-compatible' } as const;
 /** A server on this machine, at the port that it usually has. */
@@ -196,8 +203,18 @@ export const knownProviders = {
     base_url: 'http://127.0.0.1:8080/v1',
     also_at: ['http://127.0.0.1:9931/v1'],
     continues: true,
+    text_forms: { grammar: ['grammar'] },
   },
-  vllm: { ...SERVER, name: 'vLLM', base_url: 'http://127.0.0.1:8000/v1' },
+  vllm: {
+    ...SERVER,
+    name: 'vLLM',
+    base_url: 'http://127.0.0.1:8000/v1',
+    text_forms: {
+      regex: ['structured_outputs', 'regex'],
+      choice: ['structured_outputs', 'choice'],
+      grammar: ['structured_outputs', 'grammar'],
+    },
+  },
   localai: { ...SERVER, name: 'LocalAI', base_url: 'http://127.0.0.1:8080/v1' },
   'docker-model-runner': {
     ...SERVER,
@@ -211,6 +228,11 @@ export const knownProviders = {
 export function goesOn(config: { like?: string | null; command?: object | null }): boolean {
   const { like = null, command = null } = config;
   return like !== null && command !== null && knownProvider(like)?.continues === true;
+}
+
+/** Where a provider takes the form of a text. */
+export function textFormsOf({ like = null }: { like?: string | null }): TextForms {
+  return (like === null ? undefined : knownProvider(like)?.text_forms) ?? {};
 }
 
 export function knownProvider(id: string): KnownProvider | undefined {

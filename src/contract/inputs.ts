@@ -53,6 +53,13 @@ function checkTools(input: WithoutNull<RunInput>): void {
     ...tools.map(({ parameters }, index) => [`tools.${index}.parameters`, parameters] as const),
     ['response_format.schema', response_format?.schema],
   ]);
+  const forms = FORMS.filter((name) => input[name] !== undefined);
+  const [first, second] = forms;
+  if (first !== undefined && second !== undefined)
+    throw wrong(
+      second,
+      `${first} and ${second} both say the form of the answer. Send one of them.`,
+    );
   const names = tools.map(({ name }) => name);
   const twice = firstTwice(names);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
@@ -63,6 +70,9 @@ function checkTools(input: WithoutNull<RunInput>): void {
   if (tool_choice === 'required' && names.length === 0)
     throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
 }
+
+/** What says the form of the text of an answer. */
+const FORMS = ['response_format', 'regex', 'choice', 'grammar'] as const;
 
 /** The first name that came before. */
 export function firstTwice(names: readonly string[]): string | undefined {
@@ -104,6 +114,9 @@ const TEXTS = [
   'response_format',
   'stop',
   'suffix',
+  'regex',
+  'choice',
+  'grammar',
 ] as const;
 
 /** Visits the texts inside a value, with the names of its fields. */

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { GRAMMAR_CHARS } from '../forms/gbnf.ts';
 import { recordedTool, responseFormat, tool, toolChoice } from './messages.ts';
 import {
   type Option,
@@ -9,7 +10,7 @@ import {
   recordedNames,
   STOPS_MAX,
 } from './options.ts';
-import { flag, numberFrom, oneOf, text, whole, wholeFrom, words } from './vocabulary.ts';
+import { filled, flag, numberFrom, oneOf, text, whole, wholeFrom, words } from './vocabulary.ts';
 
 /** The schemas of the rows of `options`, for requests and for records. */
 
@@ -17,6 +18,15 @@ import { flag, numberFrom, oneOf, text, whole, wholeFrom, words } from './vocabu
 const BIASES_MAX = 1024;
 /** The odds of a token change by at most so much. */
 const BIAS_MAX = 100;
+
+/** Characters of a regular expression, and of each text of a choice; and how many texts. */
+const REGEX_CHARS = 8192;
+const CHOICE_CHARS = 4096;
+const CHOICES_MAX = 2000;
+
+function bounded<S extends v.GenericSchema<string>>(schema: S, most: number) {
+  return v.pipe(schema, v.maxLength(most, `must have at most ${most} characters.`));
+}
 
 const forms = {
   tools: v.array(tool, 'must be a list of tools.'),
@@ -32,6 +42,16 @@ const forms = {
     numberFrom(-BIAS_MAX, BIAS_MAX),
     'must be an object with ids of adapters, and a number for each.',
   ),
+  regex: bounded(words, REGEX_CHARS),
+  choice: v.pipe(
+    filled(
+      bounded(words, CHOICE_CHARS),
+      'must be a list of texts.',
+      'must have at least one text.',
+    ),
+    v.maxLength(CHOICES_MAX, `must have at most ${CHOICES_MAX} texts.`),
+  ),
+  grammar: bounded(words, GRAMMAR_CHARS),
   logit_bias: v.pipe(
     v.record(
       v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,8})$/, 'must be the id of a token.')),

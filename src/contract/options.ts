@@ -54,6 +54,27 @@ export const options = {
     sdk: 'responseFormat',
     compatible: 'all',
   },
+  regex: {
+    type: 'form',
+    summary: 'The text of the answer as a whole is one of this regular expression.',
+    proto: [48, 70],
+    openai: true,
+    compatible: 'none',
+  },
+  choice: {
+    type: 'form',
+    summary: 'The text of the answer is one of these.',
+    proto: [49, 71],
+    openai: true,
+    compatible: 'none',
+  },
+  grammar: {
+    type: 'form',
+    summary: 'The text of the answer is one of this grammar, in the notation of llama.cpp (GBNF).',
+    proto: [50, 72],
+    openai: true,
+    compatible: 'none',
+  },
   max_tokens: {
     type: 'whole',
     min: 1,
@@ -348,6 +369,9 @@ interface Forms {
   tools: readonly Tool[];
   tool_choice: ToolChoice;
   response_format: ResponseFormat;
+  regex: string;
+  choice: readonly string[];
+  grammar: string;
   stop: readonly string[];
   suffix: string;
   logit_bias: Readonly<Record<string, number>>;

@@ -27,7 +27,7 @@ export function plainSchema(schema: unknown): unknown {
 
 function partOf(word: string, value: unknown): unknown {
   if (VALUES.has(word)) return value;
-  if (!NAMED.has(word) || !isRecord(value)) return plainSchema(value);
+  if (!NAMED.has(word) || !isRecord(value) || Array.isArray(value)) return plainSchema(value);
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plainSchema(each)]));
 }
 

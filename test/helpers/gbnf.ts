@@ -84,6 +84,10 @@ class RuleParser {
       }
       return { kind: 'class', ranges, isOther };
     }
+    if (letter === '.') {
+      this.at += 1;
+      return { kind: 'class', ranges: [], isOther: true };
+    }
     if (letter === '(') {
       this.at += 1;
       const node = this.ways();

@@ -1,4 +1,4 @@
-import { problemOfAnswer } from '../../src/runtime/judge/answers.ts';
+import { problemOfAnswer, problemOfText } from '../../src/runtime/judge/answers.ts';
 import { problemOfArguments } from '../../src/runtime/judge/arguments.ts';
 import type { AnswerJudge, ArgumentsJudge } from '../../src/runtime/judge/judge.ts';
 
@@ -7,7 +7,9 @@ export const judgeHere: ArgumentsJudge & AnswerJudge = {
   judge: async (written, { schema }) => ({
     problem: problemOfArguments({ written, schema: JSON.stringify(schema), characters: 2000 }),
   }),
-  compare: async (written, { schema }) =>
-    problemOfAnswer({ written, schema: JSON.stringify(schema), characters: 2000 }),
+  compare: async (written, { about, form }) => {
+    const judging = { written, schema: JSON.stringify(form), characters: 2000 };
+    return about === 'schema' ? problemOfAnswer(judging) : problemOfText[about](judging);
+  },
   warm() {},
 };

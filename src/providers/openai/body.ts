@@ -1,6 +1,6 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 import { isMedia, textOf } from '../../../machines/messages.ts';
-import { goesOn } from '../../config/known-providers.ts';
+import { goesOn, textFormsOf } from '../../config/known-providers.ts';
 import { withExtra, withOpaque } from '../../contract/opaque-forms.ts';
 import { audioFormatOf, effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
@@ -29,7 +29,11 @@ export function chatBody(
   if (!goesOn(settings)) refuseContinued(request);
   const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
-  const { max_tokens, seed, logprobs, ...others } = sendable(request, isOpenai);
+  const { max_tokens, seed, logprobs, ...others } = sendable(
+    request,
+    isOpenai,
+    textFormsOf(settings),
+  );
   return {
     ...others,
     [most]: max_tokens,
@@ -54,13 +58,25 @@ export function isOfOpenai({ base_url }: Pick<Settings, 'base_url'>): boolean {
 const OPENAI = /^https?:\/\/api\.openai\.com(?=[:/]|$)/i;
 
 /** Throws capability_missing for an option that the server would not know. */
-function sendable(request: RunRequest, isOpenai: boolean): Body & Partial<Options> {
+function sendable(
+  request: RunRequest,
+  isOpenai: boolean,
+  forms: ReturnType<typeof textFormsOf>,
+): Body & Partial<Options> {
+  const placeOf = (name: string) => forms[name as keyof typeof forms];
   const rows = effectiveRows(request);
   const missing = rows.find(
-    ([, { compatible }]) => compatible === 'none' || (isOpenai && compatible === 'neighbours'),
+    ([name, { compatible }]) =>
+      placeOf(name) === undefined &&
+      (compatible === 'none' || (isOpenai && compatible === 'neighbours')),
   );
   if (missing !== undefined) throw unsupported(missing[0]);
-  return Object.fromEntries(rows.map(([name]) => [name, request[name]]));
+  return Object.fromEntries(
+    rows.map(([name]) => {
+      const [field = name, inner] = placeOf(name) ?? [];
+      return [field, inner === undefined ? request[name] : { [inner]: request[name] }];
+    }),
+  );
 }
 
 function formatOf(format: RunRequest['response_format']): object | undefined {

@@ -1,6 +1,8 @@
 import { Ajv, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { parseGbnf } from '../../forms/gbnf.ts';
 import { plainSchema } from '../../forms/plain-schema.ts';
+import { Ways } from '../../forms/ways.ts';
 import type { Judging } from './arguments.ts';
 
 /**
@@ -46,3 +48,26 @@ const OPTIONS: Options = {
   multipleOfPrecision: 3,
   code: { regExp },
 };
+
+export type TextForm = 'regex' | 'choice' | 'grammar';
+
+/** The same for the other forms. Each is the JSON of what the request has. */
+export const problemOfText: Readonly<Record<TextForm, (judging: Judging) => string | null>> = {
+  regex: ({ written, schema }) =>
+    new RegExp(`^(?:${JSON.parse(schema)})$`, 'u').test(written)
+      ? null
+      : 'The regular expression does not describe it.',
+  choice: ({ written, schema }) =>
+    (JSON.parse(schema) as string[]).includes(written) ? null : 'It is none of the choices.',
+  grammar: ({ written, schema }) => {
+    const ways = new Ways(parseGbnf(JSON.parse(schema)), WAYS_MAX);
+    for (const [at, letter] of Array.from(written).entries()) {
+      ways.take(letter);
+      if (ways.count === 0)
+        return `The grammar has no ${JSON.stringify(letter)} at letter ${at + 1}.`;
+    }
+    return ways.mayEnd ? null : 'The grammar goes on after its end.';
+  },
+};
+
+const WAYS_MAX = 65_536;

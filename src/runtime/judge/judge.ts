@@ -13,12 +13,15 @@ export interface Verdict {
   isOfTool?: boolean;
 }
 
+/** A form of an answer, and what it is compared with. */
+export interface AskedForm {
+  about: Exclude<Question['about'], 'arguments'>;
+  form: unknown;
+}
+
 export interface AnswerJudge {
-  /** In words for the client, why an answer does not fit its schema. Null: it fits. */
-  compare(
-    written: string,
-    asked: { schema: Readonly<Record<string, unknown>>; owner: string },
-  ): Promise<string | null>;
+  /** In words for the client, why an answer does not fit its form. Null: it fits. */
+  compare(written: string, form: AskedForm, owner: string): Promise<string | null>;
   warm(): void;
 }
 
@@ -71,18 +74,18 @@ export class SeparateJudge implements ArgumentsJudge, AnswerJudge {
     return { problem, isOfTool: true };
   }
 
-  async compare(...[written, { schema, owner }]: Parameters<AnswerJudge['compare']>) {
-    const excess = excessOf(written, jsonBudgets.foreign);
+  async compare(...[written, { about, form }, owner]: Parameters<AnswerJudge['compare']>) {
+    const excess = about === 'schema' ? excessOf(written, jsonBudgets.foreign) : null;
     if (excess !== null) return `It has ${excess.message}, too many to compare.`;
-    const outcome = await this.ask('answer', written, schema, `answers of ${owner}`);
+    const outcome = await this.ask(about, written, form, `answers of ${owner}`);
     if (outcome.excess === undefined) return outcome.answer;
-    return `The schema ${this.why(outcome.excess)}, so the answer cannot be compared with it.`;
+    return `The ${about} ${this.why(outcome.excess)}, so the answer cannot be compared with it.`;
   }
 
   private async ask(
     about: Question['about'],
     written: string,
-    schema: object,
+    schema: unknown,
     owner: string,
   ): Promise<Outcome<string | null>> {
     const { tool_judge_ms: ms, tool_problem_chars: characters } = this.limits;

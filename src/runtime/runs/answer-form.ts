@@ -1,9 +1,10 @@
 import type { NewEvent } from '../../../machines/events.ts';
-import type { ResponseFormat, RunRequest } from '../../../machines/messages.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { isRecord, JsonExcess, readForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import type { OutputPart } from '../../providers/port.ts';
+import type { AskedForm } from '../judge/judge.ts';
 
 /** The form of an answer that was to be JSON: many servers know no such form, and drop the wish. */
 
@@ -14,22 +15,32 @@ import type { OutputPart } from '../../providers/port.ts';
  */
 export async function judgeForm(
   event: NewEvent<RunEvent>,
-  { request: { response_format }, output }: Pick<RunContext, 'request' | 'output'>,
-  compare: (schema: NonNullable<ResponseFormat['schema']>) => Promise<string | null>,
+  { request, output }: Pick<RunContext, 'request' | 'output'>,
+  compare: (form: AskedForm) => Promise<string | null>,
 ): Promise<NewEvent<RunEvent>> {
-  if (event.type !== 'run.completed' || response_format === undefined || output.trim() === '')
-    return event;
+  const asked = formOf(request);
+  if (event.type !== 'run.completed' || asked === null || output.trim() === '') return event;
   const { finish_reason, form } = event;
   const isWhole = finish_reason === 'stop' || finish_reason === 'other';
   if (!isWhole || form === 'kept') return event;
-  const { schema } = response_format;
-  if (!isJson(output, schema)) return { ...event, finish_reason: 'not_json' };
-  if (schema === null) return event;
-  const form_problem = await compare(schema);
+  if (asked.about === 'schema' && !isJson(output, asked.form))
+    return { ...event, finish_reason: 'not_json' };
+  if (asked.form === null) return event;
+  const form_problem = await compare(asked);
   return form_problem === null
     ? { ...event, form: 'compared' }
     : { ...event, finish_reason: 'wrong_form', form_problem };
 }
+
+/** What the text of an answer is compared with. Null: the request asks for no form. */
+export function formOf(request: RunRequest): AskedForm | null {
+  const { response_format } = request;
+  if (response_format !== undefined) return { about: 'schema', form: response_format.schema };
+  const about = TEXT_FORMS.find((name) => request[name] !== undefined);
+  return about === undefined ? null : { about, form: request[about] };
+}
+
+const TEXT_FORMS = ['regex', 'choice', 'grammar'] as const;
 
 /** Without a schema, any object or list. */
 function isJson(text: string, schema: unknown): boolean {

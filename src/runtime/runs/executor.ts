@@ -1,6 +1,6 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
-import type { ResponseFormat, RunRequest } from '../../../machines/messages.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
 import { opaqueOf, textOf } from '../../../machines/messages.ts';
 import {
   ANSWER_EMPTY,
@@ -23,9 +23,9 @@ import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort, Resume } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { AnswerJudge } from '../judge/judge.ts';
+import type { AnswerJudge, AskedForm } from '../judge/judge.ts';
 import type { Asking, Outcome, Patience, Usable } from '../providers/admission.ts';
-import { judgeForm, withoutFence } from './answer-form.ts';
+import { formOf, judgeForm, withoutFence } from './answer-form.ts';
 import type { OutputBudget } from './output-recorder.ts';
 import { OutputRecorder } from './output-recorder.ts';
 import { fairName } from './record.ts';
@@ -127,7 +127,7 @@ export class RunExecutor {
       ended('answered');
       const answered = (kernel.tail(run_id) as RunSnapshot).context;
       const event = afterAnswer(answered, end, this.options.limits);
-      const judged = await judgeForm(event, answered, (schema) => this.compare(answered, schema));
+      const judged = await judgeForm(event, answered, (form) => this.compare(answered, form));
       await kernel.tryAppend(run_id, judged);
     } catch (thrown) {
       if (mine.isStopped) {
@@ -142,16 +142,16 @@ export class RunExecutor {
     await this.recordEnd(run_id);
   }
 
-  /** Why an answer does not fit a schema. Null: it fits. */
+  /** Why an answer does not fit its form. Null: it fits. */
   private async compare(
     { output, asked_by, client }: RunContext,
-    schema: NonNullable<ResponseFormat['schema']>,
+    form: AskedForm,
   ): Promise<string | null> {
     const owner = fairName({ asked_by, client: withoutShell(client) });
     try {
-      return await this.options.judge.compare(output, { schema, owner });
+      return await this.options.judge.compare(output, form, owner);
     } catch (error) {
-      return `svc cannot compare it with the schema now: ${asSvcError(error).message}`;
+      return `svc cannot compare it with its form now: ${asSvcError(error).message}`;
     }
   }
 
@@ -227,7 +227,7 @@ export class RunExecutor {
 
     if (request.cloud) await this.recordSent(mine, request);
     // Its grammar mostly keeps the form of a local answer.
-    if (request.provider !== LOCAL && request.response_format != null) this.options.judge.warm();
+    if (request.provider !== LOCAL && formOf(request) !== null) this.options.judge.warm();
     this.options.outputs.open(run_id, request.provider, (why) => mine.cutOff(why));
     const heard = this.whileSilent(context, (why) => mine.cutOff(why));
     if (resume !== null) {

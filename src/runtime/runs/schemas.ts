@@ -1,6 +1,7 @@
 import type { AnySchema } from 'ajv';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/run.ts';
+import { parseGbnf } from '../../forms/gbnf.ts';
 import { plainSchema } from '../../forms/plain-schema.ts';
 
 /**
@@ -15,12 +16,24 @@ import { plainSchema } from '../../forms/plain-schema.ts';
 export async function checkSchemas({
   tools,
   response_format,
-}: Pick<RunInput, 'tools' | 'response_format'>): Promise<void> {
+  regex,
+  grammar,
+}: Pick<RunInput, 'tools' | 'response_format' | 'regex' | 'grammar'>): Promise<void> {
+  if (regex != null) checkNotation('regex', () => new RegExp(regex, 'u'));
+  if (grammar != null) checkNotation('grammar', () => parseGbnf(grammar));
   for (const [index, { name, parameters }] of (tools ?? []).entries())
     await checkSchema(parameters, `tools.${index}.parameters`, `the schema of ${name}`);
   const schema = response_format?.schema ?? null;
   if (schema !== null)
     await checkSchema(schema, 'response_format.schema', 'the schema of response_format');
+}
+
+function checkNotation(param: 'regex' | 'grammar', read: () => unknown): void {
+  try {
+    read();
+  } catch (thrown) {
+    throw wrong(param, `${param} cannot be read. ${(thrown as Error).message.slice(-1000)}`);
+  }
 }
 
 async function checkSchema(

@@ -29,7 +29,7 @@ import {
   lengthOf,
   named,
   object,
-  oneFormat,
+  oneForm,
   only,
   pick,
   SAMPLING,
@@ -124,7 +124,7 @@ function inputOf({ runtime }: CompletionContext, request: CompletionInput): RunI
     // A provider that has only chats gets a message, as before.
     ...(runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
     ...(request.suffix ? { suffix: request.suffix } : {}),
-    response_format: oneFormat(null, request),
+    ...oneForm(null, request),
     stop: stopOf(request.stop),
     max_tokens: lengthOf(request.max_tokens || null) ?? MAX_TOKENS,
     seed: seedOf(request.seed),

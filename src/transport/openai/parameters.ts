@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
 import { adapterSpec } from '../../config/adapters.ts';
 import { wrong } from '../../contract/check.ts';
-import type { RunRecord } from '../../contract/contract.ts';
+import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import { type Options, optionsWith, options as table } from '../../contract/options.ts';
 import { runInput } from '../../contract/run.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
@@ -166,13 +166,11 @@ const shared = { name: text, description: v.nullish(text), strict: v.nullish(fla
 export const functionFields = { ...shared, parameters: v.nullish(anything) };
 export const schemaFields = { ...shared, schema: v.nullish(anything) };
 
-/** svc holds an answer to JSON alone. Any other bound of an answer is refused, not dropped. */
-const noBound = v.nullish(
-  v.never('must be null: svc keeps an answer to a JSON schema, and to no other grammar.'),
-);
+const noBound = v.nullish(v.never('must be null: svc does not know it.'));
 const schemaOrText = v.nullish(
   v.union([anything, text], 'must be a JSON schema, or the text of one.'),
 );
+const { regex, choice, grammar } = runInput.entries;
 
 /** The form of an answer in the fields of vLLM, SGLang and llama-server. */
 export const constraints = {
@@ -182,47 +180,53 @@ export const constraints = {
     object({
       json: schemaOrText,
       json_object: v.nullish(flag),
-      regex: noBound,
-      choice: noBound,
-      grammar: noBound,
+      regex,
+      choice,
+      grammar,
       structural_tag: noBound,
     }),
   ),
-  guided_regex: noBound,
-  guided_choice: noBound,
-  guided_grammar: noBound,
-  grammar: noBound,
-  regex: noBound,
-  ebnf: noBound,
+  guided_regex: regex,
+  guided_choice: choice,
+  guided_grammar: grammar,
+  ebnf: grammar,
 };
-type Constraints = v.InferOutput<
-  v.ObjectSchema<
-    Pick<typeof constraints, 'guided_json' | 'json_schema' | 'structured_outputs'>,
-    undefined
-  >
->;
+type Forms = Pick<RunInput, 'response_format' | 'regex' | 'choice' | 'grammar'>;
+type Constraints = v.InferOutput<v.ObjectSchema<typeof constraints, undefined>> &
+  Omit<Forms, 'response_format'>;
 
 /** The one form that a request asks for. Throws invalid_request for a second one. */
-export function oneFormat(
+export function oneForm(
   response_format: SentFormat | null | undefined,
-  { guided_json, json_schema, structured_outputs }: Constraints,
-): ResponseFormat | null {
-  const { json, json_object } = structured_outputs ?? {};
-  const schemas = { guided_json, json_schema, 'structured_outputs.json': json };
-  const asked: [param: string, format: ResponseFormat | null][] = [
-    ['response_format', formatOf(response_format)],
-    ...Object.entries(schemas).map(([param, sent]): [string, ResponseFormat | null] => [
-      param,
-      schemaFormat(sent, param),
+  { structured_outputs, ...sent }: Constraints,
+): Forms {
+  const { json, json_object, ...others } = structured_outputs ?? {};
+  const schemas = { guided_json: sent.guided_json, json_schema: sent.json_schema };
+  const asked: [param: string, name: keyof Forms, value: unknown][] = [
+    ['response_format', 'response_format', formatOf(response_format)],
+    ...Object.entries({ ...schemas, 'structured_outputs.json': json }).map(
+      ([param, schema]): (typeof asked)[number] => [
+        param,
+        'response_format',
+        schemaFormat(schema, param),
+      ],
+    ),
+    ['structured_outputs.json_object', 'response_format', json_object === true ? ANY_JSON : null],
+    ...TEXT_FORMS.flatMap((name): typeof asked => [
+      [name, name, sent[name]],
+      [`guided_${name}`, name, sent[`guided_${name}`]],
+      [`structured_outputs.${name}`, name, others[name]],
     ]),
-    ['structured_outputs.json_object', json_object === true ? ANY_JSON : null],
+    ['ebnf', 'grammar', sent.ebnf],
   ];
-  const [first, second] = asked.filter(([, format]) => format !== null);
+  const [first, second] = asked.filter(([, , value]) => value != null);
   if (first !== undefined && second !== undefined)
     throw wrong(second[0], `${first[0]} and ${second[0]} both say the form. Send one of them.`);
-  return first?.[1] ?? null;
+  const none = { response_format: null, regex: null, choice: null, grammar: null };
+  return first === undefined ? none : { ...none, [first[1]]: first[2] };
 }
 
+const TEXT_FORMS = ['regex', 'choice', 'grammar'] as const;
 const ANY_JSON = { type: 'json', name: null, schema: null } as const;
 
 function schemaFormat(sent: unknown, param: string): ResponseFormat | null {

@@ -160,7 +160,7 @@ test('a response format makes JSON of its schema, also of random weights', async
   assert.match(any.text, /^\{/);
 });
 
-test('a schema that no grammar can say is refused by the name of its part', async () => {
+test('a schema that has no grammar is refused by the name of its part', async () => {
   const refused = async (schema: Record<string, unknown>, about: RegExp) => {
     const error = await failure(
       ask('random', { response_format: { type: 'json', name: null, schema } }),
@@ -169,11 +169,8 @@ test('a schema that no grammar can say is refused by the name of its part', asyn
     assert.is(error.param, 'response_format');
     assert.match(error.message, about);
   };
-  const at = (age: object) => ({ type: 'object', properties: { age } });
-  await refused(at({ type: 'number', minimum: 0.5 }), /bound 0\.5.*properties\.age/);
-  await refused(at({ not: {} }), /"not".*properties\.age/);
+  await refused({ $ref: '#/$defs/none' }, /the reference "#\/\$defs\/none" at the schema/);
   await refused({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }, /no finite value/);
-  await refused({ type: 'string', maxLength: 1e9 }, /maxLength 1000000000/);
   let deep: Record<string, unknown> = { type: 'null' };
   for (let depth = 0; depth < 500; depth += 1) deep = { type: 'array', items: deep };
   await refused(deep, /deeper than/);
@@ -208,7 +205,7 @@ test('what the model cannot do is refused before anything is computed', async ()
   await refused({ model: 'svc-mini', tools: TOOL_LIST }, /calls no tools/, 'tools');
   await refused(
     { model: 'svc-mini', response_format: { type: 'json', name: null, schema: null } },
-    /writes no JSON/,
+    /keeps to no form/,
     'response_format',
   );
   const image = { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' } as const;

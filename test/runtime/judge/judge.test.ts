@@ -64,7 +64,7 @@ for (const [keyword, { schema, arguments: written }] of Object.entries(SCHEMA_BO
   });
 
 const compare = (judge: SeparateJudge, written: string, schema: Record<string, unknown>) =>
-  judge.compare(written, { schema, owner: 'a client' });
+  judge.compare(written, { about: 'schema', form: schema }, 'a client');
 
 test('an answer is compared with its schema, and the client hears in bounds what is wrong', async () => {
   const judge = new SeparateJudge(defaultLimits);

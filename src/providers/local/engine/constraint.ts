@@ -1,10 +1,10 @@
-import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
+import type { Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { Grammar } from './decode/grammar.ts';
 import type { CallRow } from './forms/form.ts';
 import { argumentsGrammar, headRule, literal } from './forms/grammar.ts';
 import { isNote } from './grammar/merge.ts';
-import { schemaGrammar } from './grammar/schema.ts';
+import { countWays, type TextForm, takeText, textGrammar } from './grammar/text-form.ts';
 import type { LoadedModel } from './load.ts';
 import type { Token } from './native/model.ts';
 import type { Reader } from './reader/reader.ts';
@@ -12,7 +12,7 @@ import type { Reader } from './reader/reader.ts';
 /** What an answer must consist of. */
 export interface Required {
   /** The form of its text. `none`: it must be a call. */
-  text: ResponseFormat | 'free' | 'none';
+  text: TextForm | 'free' | 'none';
   /** How a call is written that it may consist of instead. Null: it has none. */
   row: CallRow | null;
   tools: readonly Tool[];
@@ -131,16 +131,21 @@ export class Constraint {
     }
     const begins = row === null ? '' : tools.map(({ name }) => headRule(row, name)).join(' | ');
     if (text === 'free' || text === 'none') return this.make([`root ::= ${begins}`]);
-    const schema = text.schema ?? { type: 'object' };
-    const { text: json, unsaid } = this.loaded.limited(() => schemaGrammar(schema, 'refuse'));
+    const made = this.loaded.limited(() => textGrammar(text));
+    const { text: written, unsaid, rules } = made;
     this.saysAll = unsaid.length === 0;
-    if (begins === '') return this.make([json]);
-    return this.make([`root ::= answer | ${begins}`, json.replace(/^root ::=/, 'answer ::=')]);
+    const ways = rules === undefined ? null : countWays(rules);
+    const onText = ways === null ? undefined : (more: string) => takeText(ways, more);
+    if (begins === '') return this.make([written], onText);
+    const answer = written.replace(/^root ::=/, 'answer ::=');
+    return this.make([`root ::= answer | ${begins}`, answer], onText);
   }
 
-  private make(rules: readonly string[]): Grammar {
-    const made = () => new Grammar(this.loaded.model, rules.join('\n'));
-    return parsed(made, this.phase === TEXT ? 'response_format' : 'tools');
+  private make(rules: readonly string[], onText?: (text: string) => void): Grammar {
+    const made = () => new Grammar(this.loaded.model, rules.join('\n'), onText);
+    const text = this.required?.text;
+    const param = typeof text === 'object' ? text.param : 'response_format';
+    return parsed(made, this.phase === TEXT ? param : 'tools');
   }
 }
 
@@ -157,14 +162,14 @@ function argumentsOf(tool: Tool | undefined): Readonly<Record<string, unknown>> 
 }
 
 /** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */
-function parsed<G>(make: () => G, param: 'response_format' | 'tools'): G {
+function parsed<G>(make: () => G, param: TextForm['param'] | 'tools'): G {
   try {
     return make();
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
     throw new SvcError(
       'capability_missing',
-      'The engine cannot make a grammar of the schema: a part of it refers only to itself.',
+      'The engine cannot make a grammar of the form: a part of it refers only to itself.',
       { param, cause },
     );
   }

@@ -4,6 +4,7 @@ import { SvcError } from '../../../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
 import type { CallRow, ThoughtRow } from './forms/form.ts';
 import { TAGS } from './forms/thoughts.ts';
+import { textFormOf } from './grammar/text-form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import type { Model } from './native/model.ts';
@@ -26,6 +27,7 @@ function mustCall({ options: { tool_choice: choice = 'auto' } }: RunOrder): bool
 /** Throws capability_missing for what the model cannot do, before anything is computed. */
 export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
   const { built_in, template } = loaded;
+  const form = textFormOf(order.options);
   checkBare(loaded, order);
   for (const [index, { content }] of order.messages.entries()) {
     const place = content.findIndex(isMedia);
@@ -50,13 +52,13 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
         'The built-in model answers questions, and does not go on with an answer.',
         `messages.${order.messages.length - 1}`,
       );
-    if (order.options.response_format !== undefined)
+    if (form !== null)
       throw missing('An answer of a given form has no beginning in the request.', 'messages');
   }
-  if (built_in && order.options.response_format !== undefined)
+  if (built_in && form !== null)
     throw missing(
-      'The built-in model answers questions about svc in plain text. It writes no JSON.',
-      'response_format',
+      'The built-in model answers questions about svc in plain text. It keeps to no form.',
+      form.param,
     );
 }
 
@@ -130,7 +132,7 @@ const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], num
 
 /** What the answer must consist of. Null: the model is free. */
 export function requiredForm(loaded: LoadedModel, order: RunOrder): Required | null {
-  const format = order.options.response_format ?? 'free';
+  const format = textFormOf(order.options) ?? 'free';
   const tools = callableTools(order);
   const [row = null] = callRows(loaded, order);
   if (row !== null && mustCall(order)) return { text: 'none', row, tools };

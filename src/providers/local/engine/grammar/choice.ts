@@ -98,14 +98,22 @@ export function plain(without: string): string {
 
 /** A letter within brackets. */
 export function inClass(letter: string): string {
-  return /[[\]\\^-]/.test(letter) ? `\\x${letter.charCodeAt(0).toString(16)}` : letter;
+  return /[[\]\\^-]|\p{Cc}/u.test(letter) ? hexOf(letter) : letter;
 }
 
 function sequence(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '' && part !== '""').join(' ') || '""';
 }
 
-/** A text as a grammar spells it. It has no control characters: JSON escapes them. */
+/** A text as a grammar spells it. */
 export function quoted(text: string | readonly string[]): string {
-  return `"${Array.from(text).join('').replace(/["\\]/g, '\\$&')}"`;
+  const spelled = Array.from(text)
+    .join('')
+    .replace(/["\\]/g, '\\$&')
+    .replace(/\p{Cc}/gu, hexOf);
+  return `"${spelled}"`;
+}
+
+function hexOf(letter: string): string {
+  return `\\x${letter.charCodeAt(0).toString(16).padStart(2, '0')}`;
 }

@@ -37,6 +37,23 @@ export interface PatternRule {
  * or back is left out and named. Throws UnknownPattern.
  */
 export function patternRule(pattern: string): PatternRule {
+  return ruleOf(pattern, IN_JSON);
+}
+
+/** The grammar of all texts that a regular expression describes as a whole, as they are. */
+export function textRule(pattern: string): PatternRule {
+  return ruleOf(pattern, AS_IT_IS);
+}
+
+/** How the letters of a pattern are spelled in the grammar. */
+interface Spelling {
+  letter(ranges: readonly Range[]): string;
+  /** Any letters, around a pattern that may be anywhere. Empty: it is the whole text. */
+  any: string;
+  quote: string;
+}
+
+function ruleOf(pattern: string, spelling: Spelling): PatternRule {
   // Few schemas have a pattern, and the parser is large.
   const { RegExpParser } = createRequire(import.meta.url)('@eslint-community/regexpp');
   const { alternatives }: AST.Pattern = parsed(() =>
@@ -52,15 +69,18 @@ export function patternRule(pattern: string): PatternRule {
     const isStart = first?.type === 'Assertion' && first.kind === 'start';
     const isEnd = last?.type === 'Assertion' && last.kind === 'end';
     const inner = elements.slice(isStart ? 1 : 0, isEnd ? -1 : undefined);
-    const readings = readingsOf(inner, isStart);
+    const readings = readingsOf(inner, isStart || spelling.any === '');
     if (readings > BRANCHES_MAX)
       throw new UnknownPattern(
         `its repetitions can be read in ${readings > 1e6 ? 'over a million' : readings} ways`,
       );
-    const [before, after] = [isStart ? '' : 'letter*', isEnd ? '' : 'letter*'];
-    return [before, sequence(inner), after].filter((part) => part !== '').join(' ') || '""';
+    const [before, after] = [isStart ? '' : spelling.any, isEnd ? '' : spelling.any];
+    return (
+      [before, sequence(inner, spelling), after].filter((part) => part !== '').join(' ') || '""'
+    );
   });
-  const rule = `("\\"" (${ways.join(' | ')}) "\\"")`;
+  const { quote } = spelling;
+  const rule = `(${quote} (${ways.join(' | ')}) ${quote})`;
   return { rule, unsaid: unsaid.length === 0 ? null : `the part ${unsaid[0]}` };
 }
 
@@ -76,36 +96,37 @@ function parsed<T>(parse: () => T): T {
   }
 }
 
-function sequence(elements: readonly AST.Element[]): string {
-  return elements.map(element).join(' ');
+function sequence(elements: readonly AST.Element[], spelling: Spelling): string {
+  return elements.map((each) => element(each, spelling)).join(' ');
 }
 
-function alternatives(all: readonly AST.Alternative[]): string {
-  return `(${all.map(({ elements }) => sequence(elements) || '""').join(' | ')})`;
+function alternatives(all: readonly AST.Alternative[], spelling: Spelling): string {
+  return `(${all.map(({ elements }) => sequence(elements, spelling) || '""').join(' | ')})`;
 }
 
-function element(node: AST.Element): string {
+function element(node: AST.Element, spelling: Spelling): string {
   switch (node.type) {
     case 'Character':
-      return letters([[node.value, node.value]]);
+      return spelling.letter([[node.value, node.value]]);
     case 'CharacterSet':
     case 'CharacterClass':
-      return letters(rangesOf(node));
+      return spelling.letter(rangesOf(node));
     case 'CapturingGroup':
     case 'Group':
-      return alternatives(node.alternatives);
+      return alternatives(node.alternatives, spelling);
     case 'Quantifier':
-      return quantifier(node);
+      return quantifier(node, spelling);
     default:
       throw new UnknownPattern(`the part ${node.raw}`);
   }
 }
 
 /** A lazy one has the same texts. */
-function quantifier({ element: repeated, min, max, raw }: AST.Quantifier): string {
+function quantifier(node: AST.Quantifier, spelling: Spelling): string {
+  const { element: repeated, min, max, raw } = node;
   if (Math.max(min, Number.isFinite(max) ? max : 0) > REPEATED_MAX)
     throw new UnknownPattern(`more than ${REPEATED_MAX} repetitions in ${raw}`);
-  const part = `(${element(repeated as AST.Element)})`;
+  const part = `(${element(repeated as AST.Element, spelling)})`;
   if (min === 0 && max === Number.POSITIVE_INFINITY) return `${part}*`;
   return `${part}{${min},${Number.isFinite(max) ? max : ''}}`;
 }
@@ -123,13 +144,27 @@ function letters(ranges: readonly Range[]): string {
 function classOf(ranges: readonly Range[]): string {
   const whole = ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const all = without([...ESCAPED, SURROGATES]).reduce((sum, [from, to]) => sum + to - from + 1, 0);
-  if (whole >= all) return plain('');
+  return whole >= all ? plain('') : bracketed(ranges);
+}
+
+function bracketed(ranges: readonly Range[]): string {
   const letter = (code: number) => inClass(String.fromCodePoint(code));
   const parts = ranges.map(([from, to]) =>
     from === to ? letter(from) : `${letter(from)}-${letter(to)}`,
   );
   return `[${parts.join('')}]`;
 }
+
+const IN_JSON: Spelling = { letter: letters, any: 'letter*', quote: '"\\""' };
+const AS_IT_IS: Spelling = {
+  letter(ranges) {
+    const known = intersection(ranges, without([SURROGATES, [0, 0]]));
+    if (known.length === 0) throw new UnknownPattern('a class without a letter');
+    return bracketed(known);
+  },
+  any: '',
+  quote: '',
+};
 
 /** At how many places of a part one text can be, and what decides it. */
 interface Part {
