@@ -63,7 +63,7 @@ const OPENAI = { base_url: 'https://api.openai.com/v1', stream: true };
 const OTHER = { base_url: 'https://api.openai.com.example.org/v1', stream: true };
 
 /** The body as the server gets it. */
-const bodyOf = (server: typeof OPENAI, request: Asking) =>
+const bodyOf = (server: typeof OPENAI & { like?: string }, request: Asking) =>
   JSON.parse(JSON.stringify(chatBody(server, 'm', runRequest(request))));
 
 test('OpenAI gets the new name of the output limit, others the old one', () => {
@@ -73,6 +73,28 @@ test('OpenAI gets the new name of the output limit, others the old one', () => {
   assert.equal([other.max_tokens, 'max_completion_tokens' in other], [5, false]);
   for (const request of [{}, { max_tokens: options.max_tokens.max }])
     assert.not.match(JSON.stringify(bodyOf(OPENAI, request)), /max_(completion_)?tokens/);
+});
+
+test('the form of a text is sent where a server has a field for it, and refused elsewhere', () => {
+  const [regex, choice, grammar] = ['a+', ['a', 'b'], 'root ::= "a"'];
+  const vllm = { ...OTHER, like: 'vllm' };
+  for (const form of [{ regex }, { choice }, { grammar }]) {
+    const { structured_outputs, ...body } = bodyOf(vllm, form);
+    assert.equal(structured_outputs, form);
+    assert.not.match(Object.keys(body).join(' '), /regex|choice|grammar/);
+  }
+  const llama = { ...OTHER, like: 'llama-server' };
+  assert.is(bodyOf(llama, { grammar }).grammar, grammar);
+  for (const [server, form, param] of [
+    [llama, { regex }, 'regex'],
+    [llama, { choice }, 'choice'],
+    [OPENAI, { grammar }, 'grammar'],
+    [OTHER, { grammar }, 'grammar'],
+  ] as const)
+    assert.throws(
+      () => bodyOf(server, form),
+      (thrown: SvcError) => thrown.code === 'capability_missing' && thrown.param === param,
+    );
 });
 
 test('OpenAI gets no reasoning in messages, others do', () => {
