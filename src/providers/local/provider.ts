@@ -24,9 +24,11 @@ import type {
 import { NO_FILES, placeFiles } from '../remote/result-files.ts';
 import { ATTENTION, type Batching, type GpuLayers, type RunOrder } from './engine/messages.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
+import { Inspector } from './inspector.ts';
 import { LoadGuard } from './load-guard.ts';
 import type { VectorsOrder } from './model-engine.ts';
 import { ANY, type ModelFile } from './model-engine-options.ts';
+import { ModelFinder, type ModelFinderOptions } from './model-finder.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
 import { PromptFiles } from './prompt-files.ts';
 import { type MediaPorts, MediaServers, placeOfMedia } from './servers/media-servers.ts';
@@ -57,7 +59,8 @@ export interface LocalProviderOptions {
   /** How long models stay in memory without work, by name. */
   keep?: Readonly<Record<string, number>>;
   /** What else the models folder needs to know. */
-  library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting' | 'templates' | 'adapters'>;
+  library?: Pick<ModelFinderOptions, 'others' | 'origins'> &
+    Pick<LocalModelsOptions, 'isWriting' | 'templates' | 'adapters'>;
   /** Computed prompts may stay in files. */
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
@@ -81,7 +84,9 @@ export interface LocalProvider {
   fit(size_bytes: number): Fit;
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
-  models: Pick<LocalModels, 'show' | 'remove' | 'place' | 'default'> & ModelLoads;
+  models: Pick<LocalModels, 'show' | 'remove' | 'place'> &
+    Pick<ModelFinder, 'default'> &
+    ModelLoads;
   /** Which file a model is. Null: there is none, or it cannot be read. */
   identify(name: string): Promise<string | null>;
   /** The memory of models. */
@@ -153,18 +158,12 @@ export function createLocalProvider({
     budget_bytes: budget_bytes ?? defaultBudget(),
     ...(free === undefined ? {} : { free }),
   });
-  const models = new LocalModels({
-    folder,
-    built_in,
-    default: model,
-    limits,
-    engines,
-    guard,
-    attention,
-    ...library,
-  });
+  const inspector = new Inspector(limits);
+  const places = { folder, built_in, limits, engines, inspector };
+  const finder = new ModelFinder({ ...places, default: model, ...library });
+  const models = new LocalModels({ ...places, finder, guard, attention, ...library });
   const closing = new AbortController();
-  const find = (name: string) => models.find(name).catch(throwEngineError);
+  const find = (name: string) => finder.find(name).catch(throwEngineError);
   const servers = new Map<string, ModelFile>();
   const findLoadable = async (name: string) => servers.get(name) ?? (await find(name));
   let streams = 0;
@@ -284,7 +283,7 @@ export function createLocalProvider({
       const names = models.names().catch(throwEngineError);
       // The names are known, also when the default model is not there.
       await Promise.allSettled([names]);
-      await find(models.default);
+      await find(finder.default);
       return { models: await names };
     },
     close: async () => {
@@ -294,9 +293,9 @@ export function createLocalProvider({
   };
   let warming: { path: string; abort: AbortController; ended: Promise<void> } | null = null;
   const warm = async () => {
-    const { path } = await find(models.default);
+    const { path } = await find(finder.default);
     const abort = new AbortController();
-    const ended = engines.warm(models.default, anySignal([closing.signal, abort.signal]));
+    const ended = engines.warm(finder.default, anySignal([closing.signal, abort.signal]));
     warming = { path, abort, ended };
     await ended.finally(() => {
       warming = null;
@@ -334,14 +333,14 @@ export function createLocalProvider({
     remove: (id: string) => models.remove(id),
     place: () => models.place(),
     get default() {
-      return models.default;
+      return finder.default;
     },
     set default(name: string) {
-      models.default = name;
+      finder.default = name;
     },
   };
   const identify = async (name: string) => {
-    const file = await models.find(name).catch(() => null);
+    const file = await finder.find(name).catch(() => null);
     return file === null ? null : models.identify(file);
   };
   const startServer = (server: ServerSpec, file: ModelFile) => {
@@ -366,7 +365,7 @@ export function createLocalProvider({
           ...media,
           limits,
           find,
-          originOf: (file) => models.originOf(file),
+          originOf: (file) => finder.originOf(file),
           serve: (server, { id, name, path }) =>
             startServer(server, { id, name, path: serverName(path), server }),
         });
