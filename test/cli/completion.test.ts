@@ -171,6 +171,7 @@ const OFFERS: readonly (readonly [line: string, offers: RegExp])[] = [
 ];
 
 const hasFish = spawnSync('fish', ['--version']).status === 0;
+if (!hasFish) console.log('skipped: no fish');
 (hasFish ? test : test.skip)('fish offers values', async ({ home }) => {
   const file = join(home.folder, 'offers.fish');
   writeFileSync(file, (await home.svc(['completion', 'fish'])).stdout);
@@ -182,6 +183,7 @@ const hasFish = spawnSync('fish', ['--version']).status === 0;
 });
 
 const hasZsh = hasTerminal && spawnSync('zsh', ['--version']).status === 0;
+if (!hasZsh) console.log('skipped: no zsh');
 (hasZsh ? test : test.skip)('zsh offers values', async ({ home }) => {
   const file = join(home.folder, 'offers.zsh');
   writeFileSync(file, (await home.svc(['completion', 'zsh'])).stdout);

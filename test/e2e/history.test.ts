@@ -114,8 +114,8 @@ test('runs beyond the bounds go while the daemon runs, and their text with them'
   configure(home, { keep_bytes: 1024 * 1024 });
   for (let index = 0; index < 4; index += 1)
     await ask(home, `remember Rumpelstiltskin ${index}`, [
-      'x'.repeat(200_000),
-      'y'.repeat(200_000),
+      `${index}x`.repeat(100_000),
+      `${index}y`.repeat(100_000),
     ]);
   await waitFor('the first are gone', () => !holding(home, ['Rumpelstiltskin 0']).length);
   const { stdout } = await home.svc(['runs', 'list', '--json']);

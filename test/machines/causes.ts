@@ -87,7 +87,7 @@ export const rows: readonly Row[] = [
     'engine.process_started engine.model_loaded',
   ),
   row(
-    'providers/local/server-process.ts',
+    'providers/local/servers/server-process.ts',
     'engine',
     'startEngine',
     'engine.process_started engine.model_loaded',

@@ -49,6 +49,34 @@ export async function act(button, place, work) {
 }
 
 /**
+ * Does the work one at a time, so that no older answer comes after a newer one. All calls while it
+ * works share the next time.
+ * @template T
+ * @param {() => Promise<T>} work
+ */
+export function inTurn(work) {
+  /** @type {Promise<T> | null} */
+  let running = null;
+  /** @type {Promise<T> | null} */
+  let next = null;
+  const begin = () => {
+    running = work().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+  const after = () => {
+    next = null;
+    return running ?? begin();
+  };
+  return () => {
+    if (running === null) return begin();
+    next ??= running.then(after, after);
+    return next;
+  };
+}
+
+/**
  * Does the work a moment later, once for all calls until then.
  * @param {() => unknown} work
  */

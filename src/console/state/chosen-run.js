@@ -79,7 +79,7 @@ async function read() {
   try {
     const [run, why] = await Promise.all([
       ask(`/v1/runs/${id}${moment === null ? '' : `?at=${moment}`}`, { signal }),
-      ask(`/v1/runs/${id}/why`, { signal }).catch(() => null),
+      ask(`/v1/runs/${id}/why`, { signal }).catch(() => (model.run?.id === id ? model.why : null)),
     ]);
     if (signal.aborted) return;
     if (why?.complete) born = { id, seq: why.events[0]?.seq ?? 0 };

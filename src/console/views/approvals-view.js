@@ -1,7 +1,7 @@
 // @ts-check
 import { APPROVALS_SHOWN, SETTLE_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { actionButton, gathered } from '../parts/act.js';
+import { actionButton, gathered, inTurn } from '../parts/act.js';
 import { moment } from '../parts/clock.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
@@ -30,26 +30,17 @@ export function mountApprovals() {
   on(['run', 'snapshot'], drawLinks);
 }
 
-/** Requests for the list so far, and the latest one with an answer. */
-let asked = 0;
-let answered = 0;
 /** Calls that wait too, and are not read. */
 let older = 0;
 /** Why there is no list; empty when there is. */
 let problem = '';
 
-const soon = gathered(read);
-
-async function read() {
-  asked += 1;
-  const turn = asked;
+const read = inTurn(async () => {
   /** @type {import('../../contract/approvals.ts').ApprovalList | string} */
   const list = await ask(`/v1/approvals?limit=${APPROVALS_SHOWN}`).catch((error) => {
     if (!(error instanceof ApiError)) throw error;
     return error.message;
   });
-  if (turn < answered) return;
-  answered = turn;
   problem = typeof list === 'string' ? list : '';
   if (typeof list !== 'string') {
     const { approvals } = list;
@@ -60,7 +51,8 @@ async function read() {
     older = list.older ?? 0;
   }
   changed('approvals');
-}
+});
+const soon = gathered(read);
 
 /** @param {Approval} one */
 function keyOf({ id, state, since }) {

@@ -2,7 +2,7 @@
 
 import { LONG_MS, MODELS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { actionButton, gathered } from '../parts/act.js';
+import { actionButton, gathered, inTurn } from '../parts/act.js';
 import { shownName } from '../parts/answerer.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
@@ -39,9 +39,7 @@ export function mountModels() {
 function soon() {
   if (model.connected && place().page === 'models') readSoon();
 }
-const readSoon = gathered(read);
-
-async function read() {
+const read = inTurn(async () => {
   const [list, inMemory] = await Promise.all([
     ask('/v1/models').catch(() => null),
     ask('/v1/models/loaded').catch(() => null),
@@ -52,7 +50,8 @@ async function read() {
     memory = `${sized(inMemory.reserved_bytes)} of ${sized(inMemory.budget_bytes)} reserved for models in memory.`;
   }
   draw();
-}
+});
+const readSoon = gathered(read);
 
 function draw() {
   const wanted = /** @type {HTMLInputElement} */ (byId('models-find')).value.trim().toLowerCase();

@@ -2,7 +2,7 @@
 
 import { PROMPT_CHARACTERS, RECENT_MORE, RECENT_SHOWN, REFRESH_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { gathered } from '../parts/act.js';
+import { gathered, inTurn } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
 import { moment } from '../parts/clock.js';
 import { confirmed, written } from '../parts/confirm.js';
@@ -99,7 +99,7 @@ const readSoon = gathered(() =>
   }),
 );
 
-async function read() {
+const read = inTurn(async () => {
   const { run } = model;
   if (run !== null) {
     const one = await conversationOf(run.id);
@@ -110,7 +110,7 @@ async function read() {
     older = page.next;
   }
   draw();
-}
+});
 
 async function readOlder() {
   const page = await conversations(RECENT_MORE, older);

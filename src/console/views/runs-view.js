@@ -2,7 +2,7 @@
 
 import { PROMPT_CHARACTERS, REFRESH_MS, RUNS_MORE, RUNS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { gathered } from '../parts/act.js';
+import { gathered, inTurn } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
 import { moment, since } from '../parts/clock.js';
 import { byId, chip, el, place, say, setOptions } from '../parts/dom.js';
@@ -74,9 +74,7 @@ function states() {
     .map(({ path }) => path);
 }
 
-const soon = gathered(read);
-
-async function read() {
+const read = inTurn(async () => {
   const { value } = filter();
   const page = await ask(
     `/v1/runs?texts=short&limit=${limit}${value === '' ? '' : `&state=${value}`}`,
@@ -85,7 +83,8 @@ async function read() {
   model.runs = page.runs;
   byId('runs-more').dataset.more = String(page.next !== null && limit < RUNS_MORE);
   changed('runs');
-}
+});
+const soon = gathered(read);
 
 function draw() {
   const { value } = filter();

@@ -1,7 +1,7 @@
 // @ts-check
 import { VALUE_CHARACTERS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { act } from '../parts/act.js';
+import { act, inTurn } from '../parts/act.js';
 import { copyButton } from '../parts/copy.js';
 import { byId, el, place as placeRows, say } from '../parts/dom.js';
 import { onPlace, place } from '../state/address.js';
@@ -33,13 +33,13 @@ export function mountSettings() {
 /** @type {Settings | null} */
 let record = null;
 
-async function read() {
+const read = inTurn(async () => {
   if (!model.connected || place().page !== 'settings') return;
   const found = await ask('/v1/settings').catch(() => null);
   if (found === null || JSON.stringify(found) === JSON.stringify(record)) return;
   record = found;
   draw();
-}
+});
 
 async function applyFile() {
   const { applied, after_restart } = await ask('/v1/settings/apply', { method: 'POST' });

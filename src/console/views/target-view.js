@@ -2,6 +2,7 @@
 
 import { MODELS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
+import { inTurn } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
 import { byId, el } from '../parts/dom.js';
 import { sized } from '../parts/figures.js';
@@ -89,12 +90,12 @@ function drawOther() {
   byId('ask-other-name').hidden = select().value !== TYPED;
 }
 
-async function read() {
+const read = inTurn(async () => {
   if (!model.connected) return;
   const answer = await ask('/v1/models').catch(() => null);
   models = answer?.data ?? models;
   draw();
-}
+});
 
 let drawn = '';
 
