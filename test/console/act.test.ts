@@ -3,7 +3,10 @@ import * as assert from 'uvu/assert';
 // @ts-expect-error The console has no types: its files are JavaScript.
 import { inTurn } from '../../src/console/parts/act.js';
 
-function workOf(): { calls: (() => Promise<string>) & { count(): number }; end(text: string): void } {
+function workOf(): {
+  calls: (() => Promise<string>) & { count(): number };
+  end(text: string): void;
+} {
   const open: ((text: string) => void)[] = [];
   let count = 0;
   const work = () => {
@@ -40,7 +43,7 @@ test('a failure reaches its own callers, and the next work begins', async () => 
     return count;
   });
   const [first, second] = [read(), read()];
-  assert.is(await first.catch((error) => error.message), 'the first');
+  assert.is(await first.catch((error: Error) => error.message), 'the first');
   assert.is(await second, 2);
   assert.is(await read(), 3);
 });

@@ -103,7 +103,8 @@ export async function startServer({ command, args, env, probe, cwd }: Start): Pr
   await waitFor(
     `${command} answers`,
     async () => {
-      if (child.exitCode !== null) throw new Error(`${command} ended: ${printed}`);
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`${command} ended: ${printed}`);
       const answer = await fetch(`${url}${probe}`).catch(() => null);
       await answer?.body?.cancel();
       return answer !== null && answer.status < 500;

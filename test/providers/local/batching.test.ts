@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import type { Resume } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
 
 /** The engine computes runs in one batch unless they have to be exact. */
 
@@ -75,7 +76,7 @@ test('a first load measures as many answers in one batch as the model has at one
     assert.match(key, /, 1 threads, 6 at once$/);
     const said = gain >= 115 ? 'in one batch' : 'one by one';
     const expected = `runs are computed ${said}: their speed is ${gain} percent of one run`;
-    assert.ok(auto.printed.some((line) => line.includes(expected)));
+    await waitFor(expected, () => auto.printed.some((line) => line.includes(expected)));
   } finally {
     await auto.close();
   }

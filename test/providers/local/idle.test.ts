@@ -2,7 +2,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   idleBetween,
-  idleCores,
+  idleSince,
+  leftByOthers,
+  readUse,
   threadsMost,
 } from '../../../src/providers/local/engine/measured/idle.ts';
 
@@ -40,8 +42,20 @@ test('a system that does not say what its cores do limits nothing', () => {
   assert.is(idleBetween([{ idle: 1, total: 2 }], []), null);
 });
 
-test('this machine has no more idle cores than cores', async () => {
-  const idle = await idleCores();
+test('what this process computed leaves its cores idle', () => {
+  const core = (idle: number, total: number) => ({ idle, total });
+  const before = { cores: [core(0, 0), core(0, 0)], own: 100, at: 0 };
+  // A load of half a second: the own threads took one core, and another process a tenth of the other.
+  const after = { cores: [core(0, 500), core(450, 500)], own: 600, at: 500 };
+  assert.is(leftByOthers(before, after), 1.9);
+  assert.is(leftByOthers(before, { ...after, own: 100 }), 0.9);
+  assert.is(leftByOthers(before, { ...after, cores: [] }), null);
+});
+
+test('the cores of this machine are looked at for 100 ms or more', async () => {
+  const before = readUse();
+  const idle = await idleSince(before);
+  assert.ok(performance.now() - before.at >= 99);
   assert.ok(idle === null || (idle >= 0 && idle <= 4096), String(idle));
 });
 

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ThreadsNow, type Use } from '../../../src/providers/local/engine/measured/threads.ts';
+import type { Use } from '../../../src/providers/local/engine/measured/idle.ts';
+import { ThreadsNow } from '../../../src/providers/local/engine/measured/threads.ts';
 
 /** Two cores. Each second has the idle part of both, and the CPU time of this process. */
 function open(best: number, available = 2) {

@@ -74,11 +74,20 @@ for (const [what, text] of Object.entries({
   });
 }
 
-test('beside other work there are no more threads than idle cores, and nothing is remembered', async () => {
-  const found = await find({ 1: 10, 2: 19, 4: 30 }, { idle: async () => 2.2 });
-  assert.is(found.threads, 2);
-  assert.equal(found.tried, [1, 2]);
-  assert.is(found.present, 2);
+test('beside other work nothing is measured, and the usual number waits for idle cores', async () => {
+  const beside = (idle: number, available: number) =>
+    find({ 1: 10 }, { idle: async () => idle, available });
+  for (const [available, idle, threads, present] of [
+    [2, 1.4, 2, 1],
+    [2, 0.3, 2, 1],
+    [4, 2.2, 4, 2],
+    [8, 2.2, 4, 2],
+    [8, 7.4, 4, 4],
+    [9, 0, 5, 1],
+  ] as const) {
+    const found = await beside(idle, available);
+    assert.equal([found.threads, found.present, found.tried], [threads, present, []]);
+  }
   const free = await find({ 1: 10, 2: 19, 4: 30, 8: 31 });
   assert.is(free.threads, 4);
   assert.is(free.present, 4);
@@ -90,11 +99,6 @@ test('a remembered number is not exceeded by idle cores, and is remembered besid
   assert.equal([busy.threads, busy.present, busy.tried], [4, 1, []]);
   const free = await find({}, { idle: async () => 7.9 });
   assert.equal([free.threads, free.present, free.tried], [4, 4, []]);
-});
-
-test('one idle core needs no measurement', async () => {
-  const found = await find({ 1: 10 }, { idle: async () => 0.3 });
-  assert.equal([found.threads, found.tried], [1, []]);
 });
 
 test('a remembered number above the available one is measured again', async () => {

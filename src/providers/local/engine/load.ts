@@ -11,7 +11,7 @@ import { Decoder } from './decode/decoder.ts';
 import { States } from './decode/states.ts';
 import { knowsReasoningTags } from './form.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
-import { idleCores } from './measured/idle.ts';
+import { idleSince, readUse, type Use } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import {
   findThreads,
@@ -101,7 +101,7 @@ export async function loadModel(
   stops?: StopFlags,
   rendered: LoadedModel['rendered'] = (work) => work(),
 ): Promise<LoadedModel> {
-  const startedAt = performance.now();
+  const before = readUse();
   const available = Math.max(1, availableParallelism());
   const llama = startLlama(order);
   const model = openModel(llama, order, onProgress);
@@ -125,7 +125,7 @@ export async function loadModel(
     ),
   );
   const { built_in, gate, fallback } = readOwnMetadata(model);
-  const threads = await chooseThreads(model, order, available, built_in);
+  const threads = await chooseThreads(model, order, available, built_in, before);
   const gain =
     order.batching === 'auto' && order.parallel > 1 && !built_in
       ? await gainOf(model, order, available, threads.alone)
@@ -168,7 +168,7 @@ export async function loadModel(
     fallback: model.tokenize(fallback),
     knowsTags: knowsReasoningTags(model, source),
     controlTexts: controlTextsOf(model),
-    info: infoOf(model, startedAt, {
+    info: infoOf(model, before.at, {
       threads: threads.alone,
       context_length,
       parallel,
@@ -254,13 +254,15 @@ async function chooseThreads(
   order: LoadOrder,
   available: number,
   built_in: boolean,
+  before: Use,
 ): Promise<Threads> {
   const report = (text: string) => console.error(text);
   if (order.threads !== null) {
     const { threads } = order;
     return { alone: threads, wide: threads, now: watchThreads(false, threads, threads, report) };
   }
-  const options = { ...(await measuring(model, order, available)), idle: idleCores };
+  const idle = () => idleSince(before);
+  const options = { ...(await measuring(model, order, available)), idle };
   const find = async (kind: string, measure: typeof measureSpeed) => {
     const found = await findThreads({
       ...options,

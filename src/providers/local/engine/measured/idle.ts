@@ -4,17 +4,39 @@ import { setTimeout as pause } from 'node:timers/promises';
 /** The use of the cores is counted over this time. The system counts hundredths of a second. */
 const SAMPLE_MS = 100;
 
+/** What the machine and this process have done until now, in milliseconds. */
+export interface Use {
+  cores: readonly CoreTimes[];
+  /** CPU time of this process. */
+  own: number;
+  at: number;
+}
+
+export function readUse(): Use {
+  const { user, system } = process.cpuUsage();
+  return { cores: coreTimes(), own: (user + system) / 1000, at: performance.now() };
+}
+
 /** What one core has done since the start of the machine, in milliseconds. */
 export interface CoreTimes {
   readonly idle: number;
   readonly total: number;
 }
 
-/** Cores that other work leaves idle, such as 1.4. Null: the system does not say. */
-export async function idleCores(): Promise<number | null> {
-  const before = coreTimes();
-  await pause(SAMPLE_MS);
-  return idleBetween(before, coreTimes());
+/**
+ * Cores that other work has left idle since then, such as 1.4. What this process computed counts as
+ * idle. Null: the system does not say.
+ */
+export async function idleSince(before: Use): Promise<number | null> {
+  const left = before.at + SAMPLE_MS - performance.now();
+  if (left > 0) await pause(left);
+  return leftByOthers(before, readUse());
+}
+
+export function leftByOthers(before: Use, after: Use): number | null {
+  const idle = idleBetween(before.cores, after.cores);
+  if (idle === null || after.at <= before.at) return null;
+  return idle + (after.own - before.own) / (after.at - before.at);
 }
 
 export function idleBetween(
@@ -38,7 +60,7 @@ export function threadsMost(available: number, idle: number | null): number {
   return Math.max(1, Math.min(available, idle === null ? available : Math.round(idle)));
 }
 
-export function coreTimes(): CoreTimes[] {
+function coreTimes(): CoreTimes[] {
   return cpus().map(({ times }) => ({
     idle: times.idle,
     total: times.user + times.nice + times.sys + times.idle + times.irq,

@@ -1,12 +1,12 @@
 import { availableParallelism, cpus } from 'node:os';
 import { addMeasured, readMeasured } from './file.ts';
-import { type CoreTimes, coreTimes, idleBetween, threadsMost } from './idle.ts';
+import { leftByOthers, readUse, threadsMost, type Use } from './idle.ts';
 
 /**
  * Finds the fastest number of threads by measurement, and remembers it for a model on a machine.
  * All threads of a token wait for the slowest one. One thread more than there are idle cores can
- * be a hundred times slower. So a busy machine gets fewer. What is measured there says nothing
- * about the model, and is not remembered.
+ * be a hundred times slower. So a busy machine gets fewer, for as long as it is busy. A measurement
+ * would say nothing about the model then, so the usual number counts until a later load.
  */
 
 export interface ThreadsOptions {
@@ -18,7 +18,7 @@ export interface ThreadsOptions {
   file: string;
   /** Threads that this process may use. */
   available: number;
-  /** Cores that other work leaves idle now. Null: unknown. */
+  /** Cores that other work leaves idle. Null: unknown. */
   idle(): Promise<number | null>;
   /** Returns tokens per second. `limitMs` bounds the measurement. */
   measure(threads: number, limitMs: number): Promise<number>;
@@ -26,7 +26,7 @@ export interface ThreadsOptions {
 
 export interface ThreadsResult {
   threads: number;
-  /** Tokens per second by number of threads. Empty: remembered, or there is no choice. */
+  /** Tokens per second by number of threads. Empty: remembered, or not measured. */
   measured: Record<string, number>;
   /** The number beside the other work of this moment. */
   present: number;
@@ -36,6 +36,7 @@ export interface ThreadsResult {
 const CANDIDATE_MS = 200;
 /** Time for all candidates. After it no other one starts. */
 const CALIBRATION_MS = 1000;
+const FEW_CORES = 4;
 /** The least gain that justifies more threads, which other programs need too. */
 const GAIN_LEAST = 1.05;
 
@@ -46,11 +47,18 @@ export async function findThreads(options: ThreadsOptions): Promise<ThreadsResul
   const isKnown = known !== undefined && known <= available;
   if (isKnown && known === 1) return { threads: 1, present: 1, measured: {} };
   const most = threadsMost(available, await options.idle());
-  if (isKnown) return { threads: known, present: Math.min(known, most), measured: {} };
-  if (most === 1 && available > 1) return { threads: 1, present: 1, measured: {} };
-  const found = await measureAll({ ...options, available: most });
-  if (most === available) await addMeasured(file, 'threads', key, found.threads);
+  if (isKnown || most < available) {
+    const threads = known !== undefined && isKnown ? known : usualThreads(available);
+    return { threads, present: Math.min(threads, most), measured: {} };
+  }
+  const found = await measureAll(options);
+  await addMeasured(file, 'threads', key, found.threads);
   return { ...found, present: found.threads };
+}
+
+/** Where cores are many, two of them are usually one that computes. */
+function usualThreads(available: number): number {
+  return available <= FEW_CORES ? available : Math.ceil(available / 2);
 }
 
 /** A model, an engine and a machine. */
@@ -84,14 +92,6 @@ export function candidates(available: number): number[] {
   const doubled: number[] = [];
   for (let threads = 1; threads < available; threads *= 2) doubled.push(threads);
   return [...doubled, Math.max(1, available)];
-}
-
-/** What the machine and this process have done until now, in milliseconds. */
-export interface Use {
-  cores: readonly CoreTimes[];
-  /** CPU time of this process. */
-  own: number;
-  at: number;
 }
 
 interface ThreadsNowOptions {
@@ -128,11 +128,9 @@ export class ThreadsNow {
   /** Call it now and then: what counts is the use since the last call. */
   note(use: Use): void {
     const { best, available, report } = this.options;
-    const { cores, own, at } = this.last;
+    const idle = leftByOthers(this.last, use);
     this.last = use;
-    const others = idleBetween(cores, use.cores);
-    if (others === null || use.at <= at) return;
-    const idle = others + (use.own - own) / (use.at - at);
+    if (idle === null) return;
     const threads = Math.min(best, threadsMost(available, idle));
     if (threads !== this.now)
       report(`threads ${threads}: other work leaves ${idle.toFixed(1)} of ${available} cores`);
@@ -151,12 +149,7 @@ export function watchThreads(
   report: (text: string) => void,
 ): ThreadsNow {
   const available = availableParallelism();
-  const now = new ThreadsNow({ best, available, report }, used(), present);
-  if (mayChange && best > 1) setInterval(() => now.note(used()), LOOK_MS).unref();
+  const now = new ThreadsNow({ best, available, report }, readUse(), present);
+  if (mayChange && best > 1) setInterval(() => now.note(readUse()), LOOK_MS).unref();
   return now;
-}
-
-function used(): Use {
-  const { user, system } = process.cpuUsage();
-  return { cores: coreTimes(), own: (user + system) / 1000, at: performance.now() };
 }
