@@ -207,7 +207,7 @@ async function compare(
     const ways = Object.fromEntries(
       servers
         .filter(({ way }) => way !== SINGLE || beside !== undefined)
-        // The prompt of one word is often answered with nothing, which is an error of that provider.
+        // A prompt of one word is often answered with nothing: an error of that provider.
         .filter(({ way }) => way !== MANAGED || turns !== true)
         .map((server) => [server.way, () => measure(server.way, server)]),
     );

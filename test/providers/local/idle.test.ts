@@ -45,7 +45,7 @@ test('a system that does not say what its cores do limits nothing', () => {
 test('what this process computed leaves its cores idle', () => {
   const core = (idle: number, total: number) => ({ idle, total });
   const before = { cores: [core(0, 0), core(0, 0)], own: 100, at: 0 };
-  // A load of half a second: the own threads took one core, and another process a tenth of the other.
+  // Half a second: the own threads took one core, and another process a tenth of the other.
   const after = { cores: [core(0, 500), core(450, 500)], own: 600, at: 500 };
   assert.is(leftByOthers(before, after), 1.9);
   assert.is(leftByOthers(before, { ...after, own: 100 }), 0.9);
