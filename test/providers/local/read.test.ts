@@ -101,11 +101,17 @@ withModel('the probabilities of SmolLM2 are those that llama-server says', async
   const { tokens } = await read(text, { model: smollm2 ?? '', top: 1 });
   for (const [index, expected] of LLAMA_SERVER.entries()) {
     const { logprob = 1, text: token } = tokens[index + 1] ?? {};
-    assert.ok(Math.abs(logprob - expected) < 0.01, `${token}: ${logprob}, not ${expected}`);
+    assert.ok(Math.abs(logprob - expected) < PROCESSORS, `${token}: ${logprob}, not ${expected}`);
   }
   assert.is(tokens.length, LLAMA_SERVER.length + 1);
 });
 
+/**
+ * What two processors may differ by: those with AMX round the numbers of a layer otherwise than
+ * AVX-512 does, and two builds of llama-server on one machine differed by 0.4. A temperature of 0.9
+ * would change the first one by 1.6.
+ */
+const PROCESSORS = 0.5;
 /** By version 0.1.0-dev, from the second token on. */
 const LLAMA_SERVER = [
   -14.3339, -6.1901, -1.4756, -6.7584, -0.0064, -3.0602, -2.6048, -0.1031, -1.7618,
