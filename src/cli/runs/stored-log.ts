@@ -1,17 +1,11 @@
-import { copyFileSync, existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { loadConfig } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
 import { openStoredLog } from '../../fleet/postgres/alone.ts';
 import type { Paths } from '../../home/paths.ts';
-import { type Limits, limitSpecs } from '../../limits.ts';
 import { StoredRuns } from '../../runtime/history/stored-runs.ts';
 import { findRun, namesIn } from '../../runtime/runs/find.ts';
 import { projectRun } from '../../runtime/runs/record.ts';
-import { type Copy, openCopiedLog, withCopy } from '../../store/inspect/copied-log.ts';
-import type { EventStore, Project } from '../../store/port.ts';
-import type { OpenOptions } from '../../store/sqlite/open.ts';
-import { createSqliteStore } from '../../store/sqlite/sqlite.ts';
+import { openClosedLog } from '../../store/inspect/closed-log.ts';
+import { openClosedStore } from '../../store/sqlite/closed-store.ts';
 import { sharedDatabase, withoutDaemon } from '../config/database.ts';
 import { limitsOf } from '../config/limits.ts';
 import { noLog } from '../connect/not-running.ts';
@@ -30,12 +24,12 @@ export async function withStoredRuns<T>(
   use: (runs: RunReads) => Promise<T>,
   says: boolean,
 ): Promise<T> {
-  const { config, database, highWater } = paths;
+  const { config } = paths;
   const limits = limitsOf(config);
   return withoutDaemon(async () => {
     const store =
       (await sharedLog(paths)) ??
-      (await openCopiedStore({ database, highWater, limits, project: projectRun }));
+      (await openClosedStore({ ...paths, limits, project: projectRun }));
     if (store === null) throw noLog();
     try {
       const runs = new StoredRuns(store, { limits });
@@ -60,7 +54,7 @@ export async function withStoredLog<T>(
   use: (log: OpenLog) => Promise<T>,
 ): Promise<T> {
   return withoutDaemon(async () => {
-    const log = (await fromDatabase(paths)) ?? fromFile(paths);
+    const log = (await fromDatabase(paths)) ?? (await fromFile(paths));
     try {
       return await use(log);
     } finally {
@@ -84,8 +78,8 @@ async function fromDatabase(paths: Paths): Promise<Closed | null> {
   };
 }
 
-function fromFile({ config, database, highWater }: Paths): Closed {
-  const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
+async function fromFile(paths: Paths): Promise<Closed> {
+  const log = await openClosedLog({ ...paths, limits: limitsOf(paths.config) });
   if (log === null) throw noLog();
   const { runsNamed, newestRun: lastRun } = log;
   return { from: 'file', ...log, findRun: (written) => findRun({ runsNamed, lastRun }, written) };
@@ -98,53 +92,4 @@ async function sharedLog({ config }: Paths) {
   const log = await openStoredLog(database);
   if (log === null) throw noLog();
   return log;
-}
-
-interface CopiedStoreOptions {
-  database: string;
-  highWater: string;
-  limits: OpenOptions['limits'] & Pick<Limits, 'inspect_bytes' | 'close_ms'>;
-  /** Folds damaged rows, as the daemon does. */
-  project: Project;
-}
-
-/**
- * Opens a copy of the log of a stopped daemon as a store. It answers as the daemon would.
- * `close` deletes the copy. Null if there is no log. Throws what `open` throws, and
- * daemon_already_running if a process has the log open.
- */
-async function openCopiedStore(options: CopiedStoreOptions): Promise<EventStore | null> {
-  return withCopy(options, (copy) => openCopy(copy, options));
-}
-
-async function openCopy(
-  { folder, copy, remove }: Copy,
-  { database, highWater, limits, project }: CopiedStoreOptions,
-): Promise<EventStore> {
-  const mark = join(folder, 'events.high-water');
-  const store = createSqliteStore({
-    database: copy,
-    highWater: mark,
-    project,
-    limits: { ...limits, reserve_bytes: limitSpecs.reserve_bytes.min },
-  });
-  try {
-    if (existsSync(highWater)) copyFileSync(highWater, mark);
-    await store.open();
-  } catch (error) {
-    remove();
-    throw named(error, folder, dirname(database));
-  }
-  return { ...store, close: () => store.close().finally(remove) };
-}
-
-/** The error with the folder of the log instead of that of its copy. */
-function named(thrown: unknown, copy: string, original: string): unknown {
-  if (!(thrown instanceof SvcError)) return thrown;
-  const { code, cause, details } = thrown;
-  return new SvcError(code, thrown.message.replaceAll(copy, original), {
-    cause,
-    hint: thrown.hint.replaceAll(copy, original),
-    ...(details === undefined ? {} : { details }),
-  });
 }

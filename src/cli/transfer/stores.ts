@@ -1,5 +1,8 @@
+import { mkdirSync } from 'node:fs';
 import { type Config, loadConfig } from '../../config/config.ts';
 import { databaseName, isPostgres } from '../../config/store/address.ts';
+import { SvcError } from '../../errors.ts';
+import { tryLock } from '../../home/file-lock.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { LogSource, LogTarget } from '../../store/transfer/port.ts';
 import { databaseOf } from '../config/database.ts';
@@ -26,7 +29,21 @@ export async function openTarget(paths: Paths): Promise<{ target: LogTarget; nam
     };
   }
   const { openSqliteTarget } = await import('../../store/sqlite/import.ts');
-  return { target: openSqliteTarget(filesOf(paths, config)), name: paths.database };
+  // A daemon that starts meanwhile waits, and then finds the whole log.
+  mkdirSync(paths.data, { recursive: true, mode: 0o700 });
+  const release = await tryLock(paths.lock);
+  if (release === null)
+    throw new SvcError('daemon_already_running', `A process owns the home ${paths.home}.`);
+  try {
+    const target = openSqliteTarget(filesOf(paths, config));
+    return {
+      target: { ...target, close: () => target.close().finally(release) },
+      name: paths.database,
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
 function filesOf({ database, highWater }: Paths, { limits }: Config) {

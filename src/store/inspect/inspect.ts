@@ -1,11 +1,11 @@
-import { constants, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
 import { asStoreError, codeOf } from '../failure.ts';
+import { type Copy, copyLog } from '../files/copies.ts';
 import { readHeader, refuseForeign, sizeOf } from '../files/database-file.ts';
 import { type KnownMark, type Mark, readMark } from '../files/high-water.ts';
 import { isOwned } from '../files/ownership.ts';
@@ -55,9 +55,8 @@ const LAST_EVENTS = 20;
 const BOOT_EVENTS_MAX = 100_000;
 
 /**
- * Reads the event log of a stopped daemon, for the doctor, from a copy.
- * Even a read-only open writes side files, and can block a daemon that starts. So it copies the
- * log while no process has it open.
+ * Reads the event log of a stopped daemon, for the doctor, from a copy. It reads all of it, and no
+ * daemon that starts should wait so long. So it copies the log while no process has it open.
  */
 export async function inspectStore({
   database,
@@ -65,7 +64,7 @@ export async function inspectStore({
   limits = defaultLimits,
 }: InspectOptions): Promise<Inspection> {
   const sizes = { database_bytes: sizeOf(database), wal_bytes: sizeOf(`${database}-wal`) };
-  let folder: string | null = null;
+  let copy: Copy | null = null;
   try {
     if (isOwned(database)) return { state: 'in_use', ...sizes };
     if (sizes.database_bytes === 0) {
@@ -75,18 +74,17 @@ export async function inspectStore({
     refuseForeign(database, readHeader(database));
     if (isLocked(database)) return { state: 'in_use', ...sizes };
     refuseLarge(sizes, limits.inspect_bytes);
-    folder = mkdtempSync(join(tmpdir(), 'svc-doctor-'));
-    const copy = copyTo(folder, database);
+    copy = copyLog(database);
     if (isLocked(database)) return { state: 'in_use', ...sizes };
     return {
       state: 'read',
       ...sizes,
-      ...(await readCopy(copy, readMark(highWater), limits.store_page_bytes)),
+      ...(await readCopy(copy.database, readMark(highWater), limits.store_page_bytes)),
     };
   } catch (error) {
     return { state: 'unreadable', error: unreadable(error, database), ...sizes };
   } finally {
-    if (folder !== null) rmSync(folder, { recursive: true, force: true });
+    copy?.remove();
   }
 }
 
@@ -112,16 +110,6 @@ export function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max
       `The event log has ${bytes} bytes, too many to be copied and checked (inspect_bytes).`,
       { hint: 'Raise the limit inspect_bytes to have it checked.' },
     );
-}
-
-/** On some file systems the copy shares its blocks with the log. */
-export function copyTo(folder: string, database: string): string {
-  const copy = join(folder, 'events.db');
-  for (const part of ['', '-wal', '-journal']) {
-    if (existsSync(database + part))
-      copyFileSync(database + part, copy + part, constants.COPYFILE_FICLONE);
-  }
-  return copy;
 }
 
 /** Opens the copy, and upgrades its tables. */
@@ -186,7 +174,7 @@ export function unreadable(error: unknown, database: string): SvcError {
   if (code === 'ENOSPC')
     return new SvcError(
       'store_failed',
-      `There is no space in ${tmpdir()} for a copy of the event log to check.`,
+      `There is no space in ${dirname(database)} for a copy of the event log.`,
       { cause: error },
     );
   return asStoreError(error, database);

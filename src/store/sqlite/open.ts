@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { SvcError } from '../../errors.ts';
+import { programVersion } from '../../home/version.ts';
 import type { Limits } from '../../limits.ts';
 import { GENESIS } from '../continuity.ts';
 import { asStoreError, codeOf, isFull, unusable } from '../failure.ts';
+import { removeImport, removeOldCopies } from '../files/copies.ts';
 import {
   findDatabase,
   keepWal,
@@ -124,6 +126,8 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     createTables(db, newName);
     refuseNotOurs(db, database);
     removeSharedMemory(database);
+    removeOldCopies(database);
+    removeImport(database);
     makeDurable(db);
     upgradeTables(db, newName);
     addTables(db);
@@ -143,7 +147,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
 }
 
 /** The tables and the index beside the log, in one transaction: each costs a sync. */
-function addTables(db: Database.Database): void {
+export function addTables(db: Database.Database): void {
   const add = db.transaction(() => {
     addUsageTables(db);
     addPlaces(db);
@@ -151,9 +155,23 @@ function addTables(db: Database.Database): void {
     addDerived(db);
     addTexts(db);
     addWords(db);
+    setOpenedBy(db);
   });
   add.exclusive();
 }
+
+/** The version that has opened a log last. Its tables are those of that version. */
+export function openedBy(db: Database.Database): string | undefined {
+  const value = db.prepare<[], string>(`select value from meta where name = '${OPENED_BY}'`);
+  return value.pluck().get();
+}
+
+function setOpenedBy(db: Database.Database): void {
+  if (openedBy(db) !== programVersion())
+    db.prepare('insert or replace into meta values (?, ?)').run(OPENED_BY, programVersion());
+}
+
+const OPENED_BY = 'opened_by';
 
 /** Includes the WAL of a dead daemon. A read-only connection leaves both files unchanged. */
 function inspectFirst(options: OpenOptions, known: MarkFile): void {
@@ -206,9 +224,9 @@ function hasNoTables(db: Database.Database): boolean {
 }
 
 /** Reads and checks the name and the end of the log. */
-function readEnd(
+export function readEnd(
   db: Database.Database,
-  { database, highWater }: OpenOptions,
+  { database, highWater }: Pick<OpenOptions, 'database' | 'highWater'>,
   known: MarkFile,
 ): { log_id: string | null; last: Mark } {
   refuseNotOurs(db, database);
