@@ -17,6 +17,12 @@ export function cpuMs(pid: number): number {
   return (user + system) * TICK_MS;
 }
 
+/** CPU time of the children of this process that have ended, in ms. */
+export function childrenCpuMs(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+}
+
 /** CPU time of a process and of its children, in ms. */
 export function familyCpuMs(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
