@@ -161,7 +161,7 @@ export const runListInput = {
   /** The page starts with the run before this one. */
   before: v.nullish(text),
   ...byFilter(v.nullish(text), () => v.nullish(text), v.nullish(flag)),
-  /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
+  /** `short`, the default: the beginning of the texts; a run that was cut is `shortened`. */
   texts: v.nullish(oneOf(['whole', 'short'])),
 };
 /** What decides who answers a run. */

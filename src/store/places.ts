@@ -15,7 +15,6 @@ create table run_places (
   conversation text not null,
   origin text
 ) strict, without rowid;
-create index run_conversations on run_places (conversation);
 create index run_origins on run_places (origin, accepted_seq) where origin is not null;
 create trigger run_place_removed after delete on runs begin delete from run_places where run_id = old.run_id; end;`;
 
@@ -33,10 +32,16 @@ export function addDerived(db: Database.Database): void {
       db.exec(`create index if not exists runs_${name} on runs (${inRuns(name)}, accepted_seq)`);
 }
 
+/** The turns of a conversation, in their order. An older version had an index without the order. */
+const TURNS = `
+create index if not exists run_turns on run_places (conversation, accepted_seq);
+drop index if exists run_conversations;`;
+
 /** Creates the table, unless it is there. No run of an older version has a row. */
 export function addPlaces(db: Database.Database): void {
   const known = db.prepare(`select 1 from sqlite_schema where name = 'run_places'`).get();
   if (known === undefined) db.transaction(() => db.exec(TABLE))();
+  db.exec(TURNS);
   // A damaged table is found here, where the open reports it.
   db.prepare('select run_id, accepted_seq, conversation, origin from run_places');
 }
@@ -47,11 +52,19 @@ insert or ignore into run_places
   select run_id, accepted_seq, coalesce(data ->> '$.conversation', run_id), data ->> '$.origin'
   from runs where json_valid(data) and coalesce(data ->> '$.conversation', data ->> '$.origin') is not null`;
 
+/** The first run of a conversation, if it has no row. No other run of it is older. */
+const FIRST_TURN =
+  'r.run_id = @conversation and ' +
+  'not exists (select 1 from run_places where run_id = @conversation)';
+
 /** Runs of a conversation, by the id of its first run. */
 export const IN_CONVERSATION = `(
   r.run_id in (select run_id from run_places where conversation = @conversation)
-  or r.run_id = @conversation and not exists (select 1 from run_places where run_id = @conversation)
+  or ${FIRST_TURN}
 )`;
+
+/** The conversation of a run. */
+export const CONVERSATION_OF = 'select conversation from run_places where run_id = ?';
 
 /** Runs that no other run of their conversation follows. */
 export const LATEST = `not exists (
@@ -81,9 +94,10 @@ export const MISPLACED = `select 1 from runs r left join run_places p on p.run_i
  *    and an older version keeps it up to date.
  * 2. A damaged event names none. Then only those who see every run find this one.
  */
-const ASKED_BY = `case when json_valid(data) then data ->> '$.asked_by' end`;
-const FIRST = `version = 1 and type = 'run.accepted'`;
-const NAMED = `${FIRST} and ${ASKED_BY} is not null`;
+const askedBy = (of = '') => `case when json_valid(${of}data) then ${of}data ->> '$.asked_by' end`;
+const firstOf = (of = '') => `${of}version = 1 and ${of}type = 'run.accepted'`;
+const named = (of = '') => `${firstOf(of)} and ${askedBy(of)} is not null`;
+const [ASKED_BY, FIRST, NAMED] = [askedBy(), firstOf(), named()];
 const ASKERS = `CREATE INDEX askers on events (${ASKED_BY}, seq) where ${NAMED}`;
 
 /** Creates the index, unless it is there. A recent version also had the runs of the home in it. */
@@ -96,8 +110,53 @@ export function addAskers(db: Database.Database): void {
 /** Where the runs of `@asked_by` begin. */
 export const FIRST_OF_ASKER = `select seq from events where ${NAMED} and ${ASKED_BY} = @asked_by`;
 
-/** The same as a condition on a run. */
-export const OF_ASKER = `accepted_seq in (${FIRST_OF_ASKER})`;
+/** Whether the run that begins at a position is one of them. The index alone answers it. */
+export const ofAsker = (position: string) => `exists (
+  select 1 from events indexed by askers where ${NAMED} and ${ASKED_BY} = @asked_by
+    and seq = ${position})`;
+
+/**
+ * What gives the runs of a list in their order, as `r`, so that a page reads no other run. `at`:
+ * their position. `where` picks them, and `also` says the same of a run from another source.
+ */
+export interface RunSource {
+  runs: string;
+  at: string;
+  where: string;
+  also: string;
+}
+
+/** In the order in which a list takes one of them. */
+export const RUN_SOURCES = {
+  conversation: {
+    runs: 'run_places p cross join runs r on r.run_id = p.run_id',
+    at: 'p.accepted_seq',
+    where: 'p.conversation = @conversation',
+    also: IN_CONVERSATION,
+  },
+  asked_by: {
+    runs: 'events e indexed by askers cross join runs r on r.run_id = e.stream',
+    at: 'e.seq',
+    where: `${named('e.')} and ${askedBy('e.')} = @asked_by`,
+    also: ofAsker('r.accepted_seq'),
+  },
+  cloud: {
+    runs: 'cloud_runs c cross join runs r on r.run_id = c.run_id',
+    at: 'c.accepted_seq',
+    where: 'true',
+    also: 'exists (select 1 from cloud_runs where run_id = r.run_id)',
+  },
+} as const satisfies Record<string, RunSource>;
+
+/** All runs. */
+export const ALL_RUNS: RunSource = {
+  runs: 'runs r',
+  at: 'r.accepted_seq',
+  where: 'true',
+  also: 'true',
+};
+/** After the other turns of a conversation. */
+export const FIRST_TURNS: RunSource = { ...ALL_RUNS, where: FIRST_TURN };
 
 export const ASKER = `select ${ASKED_BY} from events where stream = ? and ${FIRST}`;
 

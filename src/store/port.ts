@@ -1,5 +1,6 @@
 import type { AnyEvent } from '../../machines/events.ts';
 import type { FilterColumn } from './columns.ts';
+import type { Opening } from './short-run.ts';
 import type { RunUsage } from './usage.ts';
 import type { UsageQuery, UsageSums } from './usage-sums.ts';
 
@@ -53,6 +54,8 @@ export interface RunRow {
   due_at?: number;
   /** What it used, when it has ended. */
   usage?: RunUsage;
+  /** Only in a list of short runs. */
+  opening?: Opening;
 }
 
 /** A run in a list that is damaged, and cannot be rebuilt from its events. */
@@ -141,6 +144,19 @@ export interface FoundRun {
 export interface RunHead {
   finished: boolean;
   seq: number;
+  /** The first run of its conversation. */
+  conversation: string;
+}
+
+/** What the finished runs of a conversation used, as their providers said. */
+export interface ConversationSums {
+  runs: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Input tokens that providers had in their caches. */
+  cached_tokens: number;
+  /** Runs whose provider did not say all numbers. */
+  unknown: number;
 }
 
 export interface VerifyReport {
@@ -201,8 +217,11 @@ export interface PruneReport {
 export interface LogReads {
   /** Returns fewer than `limit` events if they are large, and none at the end. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
-  /** The last event of a stream, without reading the others; null if it has none. */
-  lastEvent(stream: string): Promise<StoredEvent | null>;
+  /**
+   * The last event of a stream, without reading the others; null if it has none. `types`: the last
+   * one of these.
+   */
+  lastEvent(stream: string, types?: readonly string[]): Promise<StoredEvent | null>;
   /** Like `readStream`, over the whole log. */
   readAll(fromSeq: number, limit: number): Promise<StoredEvent[]>;
   /**
@@ -228,6 +247,8 @@ export interface LogReads {
   readRecord(run_id: string): Promise<Uint8Array | null>;
   /** The head of a run, without reading its texts. */
   runHead(run_id: string): Promise<RunHead | null>;
+  /** By the id of its first run, or the name that a program has of it. */
+  conversationUsage(conversation: string): Promise<ConversationSums>;
   /** The run that has this key. */
   getRunByKey(idempotency_key: string): Promise<RunRow | null>;
   /** Ids of the runs without a terminal event, oldest first. */
@@ -258,6 +279,7 @@ export const READS = {
   askerOf: 'same',
   readRecord: 'same',
   runHead: 'same',
+  conversationUsage: 'same',
   getRunByKey: 'run',
   unfinishedRuns: 'same',
   runsAt: 'same',

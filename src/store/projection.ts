@@ -15,9 +15,11 @@ const FIELDS = RUN_FIELDS.map((field) => `r.${field}`).join(', ');
 export const STORED_FIELDS =
   `select ${FIELDS}, d.fields as fields_digest ` +
   'from runs r left join run_digests d on d.run_id = r.run_id';
-export const STORED_RUN =
+/** `runs`: what gives the runs, as `r`. */
+export const storedRuns = (runs: string) =>
   `select ${FIELDS}, r.data as data, d.fields as fields_digest, d.data as data_digest ` +
-  'from runs r left join run_digests d on d.run_id = r.run_id';
+  `from ${runs} left join run_digests d on d.run_id = r.run_id`;
+export const STORED_RUN = storedRuns('runs r');
 
 /** The error of a damaged row. The events may still be fine. */
 export function damagedRun(run_id: string, problem: string): SvcError {

@@ -3,6 +3,7 @@ import { upcast } from '../../machines/upcast.ts';
 import { SvcError } from '../errors.ts';
 import { eventOf, type RunValues, runValues } from './columns.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
+import { headsOf } from './short-run.ts';
 import type { RunUsage } from './usage.ts';
 import { type EmbeddingUsage, embeddingUsage } from './usage.ts';
 
@@ -39,7 +40,7 @@ export function fromEventRow(row: EventRow): StoredEvent {
 }
 
 export function fromRunData(data: string): RunRow {
-  const row = parse(data, 'A record of a run') as RunRow;
+  const { heads: _, ...row } = parse(data, 'A record of a run') as RunRow & { heads?: unknown };
   // Records of the first version have no digest.
   return { ...row, request_digest: row.request_digest ?? null };
 }
@@ -54,8 +55,10 @@ function toEventRow(event: StoredEvent): EventRow {
 }
 
 export function toRunLine(row: RunRow): RunLine {
-  const { cloud: _, client: __, due_at: ___, usage, ...stored } = row;
-  const data = stringify(stored, `the run ${row.run_id}`);
+  const { cloud: _, client: __, due_at: ___, opening: ____, usage, ...stored } = row;
+  const heads = headsOf(row.record);
+  // Before the record, so that a reader of the text knows them there.
+  const data = stringify(heads === null ? stored : { heads, ...stored }, `the run ${row.run_id}`);
   return { ...runValues(row), data, usage: usage ?? null };
 }
 

@@ -61,10 +61,13 @@ export function compactEvent(data: string): Compact {
   return compact(data, (compactor) => compactor.object((value) => value.kept(1)));
 }
 
-/** The row of a run. Its own texts stay, which indexes read, and so do the fields of its record. */
+/**
+ * The row of a run. Its own texts stay, which indexes read. So do the fields of its record, and the
+ * heads of its texts, which lists read.
+ */
 export function compactRun(data: string): Compact {
-  const record = (value: Compactor) =>
-    value.isObject() ? value.object((field) => field.kept(2)) : value.plain();
+  const record = (value: Compactor, key: string) =>
+    value.isObject() && key !== HEADS ? value.object((field) => field.kept(2)) : value.plain();
   return compact(data, (compactor) => compactor.object(record));
 }
 
@@ -76,6 +79,8 @@ function compact(data: string, root: (compactor: Compactor) => string): Compact 
     ? { text: data, texts: NONE }
     : { text, texts: compactor.texts };
 }
+
+const HEADS = '"heads"';
 
 /** Data that were compacted before. Their texts are in the log. */
 export function asStored(text: string): Compact {

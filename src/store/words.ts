@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { codeOf, isDamage } from './failure.ts';
-import { FIRST_OF_ASKER } from './places.ts';
+import { ofAsker } from './places.ts';
 import type { DamagedRun, FoundRun, SearchQuery } from './port.ts';
 import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
 import { snippetOf } from './snippet.ts';
@@ -412,8 +412,8 @@ interface SearchParams {
 }
 type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
 
-/** `+`: matches are looked through. To look up each run of an asker among them takes seconds. */
-const OF_ASKER = `+run_words.rowid in (${FIRST_OF_ASKER})`;
+/** Matches are looked through, newest first: an asker may have many more runs. */
+const OF_ASKER = ofAsker('run_words.rowid');
 
 /**
  * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text

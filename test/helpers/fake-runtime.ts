@@ -259,6 +259,7 @@ export function fakeRuntime(): FakeRuntime {
       find: async (written) => written,
       search: async () => ({ runs: [], next: null }),
       usageOf: () => Promise.reject(new Error('not here')),
+      listConversations: () => Promise.reject(new Error('not here')),
       async show(id) {
         note('runs.show');
         return { ...find(id).record };

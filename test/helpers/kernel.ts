@@ -119,7 +119,7 @@ export function gatedStore(
   return {
     open: () => inner.open(),
     readStream: (...args) => inner.readStream(...args),
-    lastEvent: (stream) => inner.lastEvent(stream),
+    lastEvent: (...args) => inner.lastEvent(...args),
     readAll: (...args) => inner.readAll(...args),
     listRuns: (query) => inner.listRuns(query),
     reserve: () => inner.reserve(),
@@ -128,6 +128,7 @@ export function gatedStore(
     getRun: (id) => inner.getRun(id),
     readRecord: (id) => inner.readRecord(id),
     runHead: (id) => inner.runHead(id),
+    conversationUsage: (id) => inner.conversationUsage(id),
     getRunByKey: (key) => inner.getRunByKey(key),
     searchRuns: (query) => inner.searchRuns(query),
     runsNamed: (...args) => inner.runsNamed(...args),

@@ -127,6 +127,9 @@ function testLog(opened: Opened): void {
     assert.equal(await store.lastEvent('a'), event(3, 'a', 2));
     assert.equal(await store.lastEvent('b'), event(5, 'b', 3));
     assert.is(await store.lastEvent('unknown'), null);
+    await store.append({ events: [event(6, 'b', 4, { type: 'test.ended' })], runs: [] });
+    assert.equal(await store.lastEvent('b', ['test.happened', 'x']), event(5, 'b', 3));
+    assert.is(await store.lastEvent('b', ['x']), null);
   });
 
   opened('the log is read from a position, up to the limit', async (store) => {
@@ -350,7 +353,8 @@ function testRuns(opened: Opened): void {
       'its record is the same JSON, as bytes',
     );
     assert.is(await store.readRecord('unknown'), null);
-    assert.equal(await store.runHead('run_1'), { finished: true, seq: done.seq });
+    const head = { finished: true, seq: done.seq, conversation: 'run_1' };
+    assert.equal(await store.runHead('run_1'), head);
     assert.is(await store.runHead('unknown'), null);
   });
 
@@ -382,6 +386,11 @@ function testRuns(opened: Opened): void {
       assert.equal(
         [await store.lastRun(null), await store.lastRun('/x'), await store.lastRun('/z')],
         ['run_a3', 'run_b1', null],
+      );
+      const conversations = ['run_a2', 'run_a1', 'run_b1'].map((id) => store.runHead(id));
+      assert.equal(
+        (await Promise.all(conversations)).map((head) => head?.conversation),
+        ['run_a1', 'run_a1', 'run_b1'],
       );
       assert.equal(await store.runsNamed('run_a', 2), ['run_a1', 'run_a2']);
       assert.equal(await store.runsNamed('run_b1', 9), ['run_b1']);

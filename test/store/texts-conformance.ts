@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { TEXTS_FORMAT } from '../../machines/events.ts';
 import type { EventStore, RunRow } from '../../src/store/port.ts';
+import { SHORT_CHARACTERS } from '../../src/store/short-run.ts';
 import type { Subject } from './conformance.ts';
 import { codeOf, event, run } from './samples.ts';
 
@@ -142,6 +143,61 @@ export function testTexts(each: Opened): void {
       },
     );
 
+  opened('a list of short runs needs no long text at all', async (store, texts) => {
+    const messages = [message(long('first')), message(long('no'), 'system'), message(long('last'))];
+    await finish(store, 1, 'run_a', messages, long('asked'));
+    await store.close();
+    await texts.change('%', null);
+    await store.open();
+    const [row] = await store.listRuns({ limit: 1, short: true });
+    assert.ok(row !== undefined && 'record' in row, JSON.stringify(row));
+    assert.equal(row.record, {
+      prompt: long('asked').slice(0, SHORT_CHARACTERS),
+      output: 'o',
+      seq: 2,
+      shortened: true,
+    });
+    assert.equal(row.opening, { question: long('first').slice(0, SHORT_CHARACTERS), questions: 2 });
+    assert.is(await codeOf(store.getRun('run_a')), 'store_corrupt', 'the whole run needs them');
+  });
+
+  opened(
+    'the usage of a conversation is a sum of its ended runs, without a text',
+    async (...args) => {
+      const [store, texts] = args;
+      const place = { conversation: 'run_a' };
+      await finish(store, 1, 'run_a', [message(long('a'))], long('p'), {
+        usage: { input_tokens: 5, output_tokens: 2, cached_tokens: 3 },
+      });
+      await finish(
+        store,
+        3,
+        'run_b',
+        [],
+        'p',
+        { usage: { input_tokens: 7, output_tokens: null } },
+        place,
+      );
+      await finish(store, 5, 'run_x', [], 'p', { usage: { input_tokens: 9, output_tokens: 9 } });
+      await store.append({
+        events: [event(7, 'run_c', 1, { type: 'run.accepted' })],
+        runs: [run('run_c', { seq: 7, ...place })],
+      });
+      await store.close();
+      await texts.change('%', null);
+      await store.open();
+      assert.equal(await store.conversationUsage('run_a'), {
+        runs: 2,
+        input_tokens: 12,
+        output_tokens: 2,
+        cached_tokens: 3,
+        unknown: 1,
+      });
+      const none = { runs: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, unknown: 0 };
+      assert.equal(await store.conversationUsage('run_b'), none, 'a later run names none');
+    },
+  );
+
   opened('any content comes back, and a long list is stored in groups', async (store) => {
     let seq = 1;
     const value = fc.oneof(
@@ -173,9 +229,16 @@ const ODD = {
   empty: [{}, [], '', null, true, 1e300, 5e-324],
 };
 
-function ended(run_id: string, seq: number, messages: unknown[], prompt: string): RunRow {
-  const record = { prompt, messages, output: 'o', seq };
-  return run(run_id, { seq, state: 'completed', finished: true, record });
+function ended(
+  run_id: string,
+  seq: number,
+  messages: unknown[],
+  prompt: string,
+  more: object = {},
+  place: Partial<RunRow> = {},
+): RunRow {
+  const record = { prompt, messages, output: 'o', seq, ...more };
+  return run(run_id, { seq, state: 'completed', finished: true, record, ...place });
 }
 
 /** A run of two events that ends at once. */
@@ -185,13 +248,15 @@ async function finish(
   run_id: string,
   messages: unknown[],
   prompt: string,
+  more: object = {},
+  place: Partial<RunRow> = {},
 ): Promise<void> {
   await store.append({
     events: [
       event(seq, run_id, 1, { type: 'run.accepted', data: { messages } }),
       event(seq + 1, run_id, 2),
     ],
-    runs: [ended(run_id, seq + 1, messages, prompt)],
+    runs: [ended(run_id, seq + 1, messages, prompt, more, place)],
   });
 }
 

@@ -19,7 +19,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
   const filter = filterOf(flags);
   const page = await withRuns(paths, (runs) =>
-    readPages(runs, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit),
+    readPages(runs, { ...filter, ...(json ? { texts: 'whole' } : {}) }, limit),
   );
   if (json) printJson(page);
   else if (page.runs.length === 0 && page.damaged === undefined)

@@ -26,7 +26,10 @@ export const runListQuery = (limitMax: number) =>
       (words) => v.exactOptional(oneOf(words)),
       v.exactOptional(truth),
     ),
-    /** `short`: the beginning of texts, and no long lists; a run that was cut is `shortened`. */
+    /**
+     * `short`, the default: the beginning of texts, and no long lists; a run that was cut is
+     * `shortened`. `whole`: a page ends where its texts are large.
+     */
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
 

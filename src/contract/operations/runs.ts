@@ -158,7 +158,7 @@ export const runOperations = {
   }),
   'run.list': operation({
     summary: 'The latest runs, newest first; `next` leads to the next page.',
-    answers: 'one page of runs; `texts: "short"` cuts long texts, and leaves out long messages',
+    answers: 'one page of runs, with the beginning of long texts; `texts: "whole"` has all of them',
     params: v.object(runListInput),
     result: runPage,
     large: true,
@@ -198,12 +198,11 @@ export const runOperations = {
       conversation: v.nullish(text),
     }),
     result: conversationPage,
-    access: 'any',
+    access: 'own',
+    method: 'runs.listConversations',
     http: 'GET /v1/conversations',
     query: ({ page_runs }) => conversationListQuery(page_runs),
-    call: async ({ runtime: { runs } }, query) =>
-      // The messages of its newest run have the turns of a conversation.
-      runs.made.page(await runs.list({ ...query, latest: true, texts: 'whole' })),
+    call: ({ runtime }, query) => runtime.runs.listConversations(query),
   }),
   'conversation.usage': operation({
     summary: 'Runs and tokens of one conversation.',

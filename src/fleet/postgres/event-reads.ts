@@ -79,10 +79,11 @@ export class EventReads {
     return (await this.page('$1::text is null and seq >= $2', 'seq', values)).map(proven);
   }
 
-  async lastEvent(stream: string): Promise<StoredEvent | null> {
+  async lastEvent(stream: string, types?: readonly string[]): Promise<StoredEvent | null> {
     const [row] = await this.read<StoredRow>(
-      `select ${COLUMNS} from svc_events where stream = $1 order by version desc limit 1`,
-      [stream],
+      `select ${COLUMNS} from svc_events
+         where stream = $1 and ($2::text[] is null or type = any($2)) order by version desc limit 1`,
+      [stream, types ?? null],
     );
     if (row === undefined) return null;
     return (await this.expanded([proven(row)]))[0] ?? null;

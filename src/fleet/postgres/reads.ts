@@ -1,6 +1,7 @@
 import { hasCode, type SvcError } from '../../errors.ts';
 import { FILTER_COLUMNS } from '../../store/columns.ts';
 import type {
+  ConversationSums,
   DamagedRun,
   FoundRun,
   LogReads,
@@ -13,7 +14,7 @@ import { damagedRun } from '../../store/projection.ts';
 import { fromRunData } from '../../store/row.ts';
 import { dataDigest, isSame } from '../../store/run-digest.ts';
 import { isBeginning } from '../../store/search-terms.ts';
-import { shortData, textsOnly } from '../../store/short-run.ts';
+import { type RunForm, SHORT_RUN, TEXTS_ALONE, WHOLE_RUN } from '../../store/short-run.ts';
 import { BEGIN, END, snippetOf } from '../../store/snippet.ts';
 import { USES } from '../../store/texts.ts';
 import type { UsageQuery, UsageSums } from '../../store/usage-sums.ts';
@@ -68,7 +69,7 @@ export class Reads extends EventReads implements LogReads {
        ) order by accepted_seq desc`,
       values,
     );
-    const form = short ? shortData : wholeData;
+    const form = short ? SHORT_RUN : WHOLE_RUN;
     return this.runsOf(rows, form, (error, { run_id }) => ({ run_id, damage: error.message }));
   }
 
@@ -89,11 +90,19 @@ export class Reads extends EventReads implements LogReads {
   }
 
   async runHead(run_id: string): Promise<RunHead | null> {
-    const [head] = await this.read<{ finished: boolean; seq: number }>(
-      'select finished, seq from svc_runs where run_id = $1',
+    const [head] = await this.read<RunHead & Record<string, unknown>>(
+      `select finished, seq, coalesce(conversation, run_id) as conversation
+         from svc_runs where run_id = $1`,
       [run_id],
     );
     return head ?? this.missing(run_id);
+  }
+
+  async conversationUsage(conversation: string): Promise<ConversationSums> {
+    const [sums] = await this.read<ConversationSums & Record<string, unknown>>(CONVERSATION_USAGE, [
+      toColumn(conversation),
+    ]);
+    return sums as ConversationSums;
   }
 
   async lastRun(origin: string | null, asked_by?: string | null): Promise<string | null> {
@@ -152,7 +161,7 @@ export class Reads extends EventReads implements LogReads {
   searchRuns(query: SearchQuery): Promise<FoundRun[]> {
     return searchWords(this.read, query, async (run_id) => {
       const row = await this.stored('run_id = $1', run_id);
-      return row === null ? this.missing(run_id) : this.runOf(row, textsOnly);
+      return row === null ? this.missing(run_id) : this.runOf(row, TEXTS_ALONE);
     });
   }
 
@@ -163,17 +172,19 @@ export class Reads extends EventReads implements LogReads {
   /** Runs in a form, up to the size of a page. `damaged`: in the place of a damaged one. */
   private runsOf<D>(
     rows: readonly StoredRun[],
-    form: Form,
+    form: RunForm,
     damaged: (error: SvcError, row: StoredRun) => D,
   ): Promise<(RunRow | D)[]> {
-    return expandRows<StoredRun, RunRow | D>(
+    const needed = rows.map((row) => neededOf(row, form));
+    return expandRows<NeededRun, RunRow | D>(
       this.read,
-      rows,
+      needed,
       this.options.page_bytes,
-      (row, expand) => {
+      ({ row, error, data }, expand) => {
         try {
-          const data = expandRun(row, form, expand);
-          return { value: toRun({ ...row, data }), size: data.length };
+          if (error !== null) throw error;
+          const read = form.read(expandRun(row, data, expand));
+          return { value: toRun({ ...row, data: read }), size: read.length };
         } catch (error) {
           if (!hasCode(error, 'store_corrupt')) throw error;
           return { value: damaged(error, row), size: 0 };
@@ -183,7 +194,7 @@ export class Reads extends EventReads implements LogReads {
   }
 
   /** Throws store_corrupt. */
-  private async runOf(row: StoredRun, form: Form = wholeData): Promise<RunRow> {
+  private async runOf(row: StoredRun, form = WHOLE_RUN): Promise<RunRow> {
     const [run] = await this.runsOf([row], form, (error) => {
       throw error;
     });
@@ -215,16 +226,24 @@ export function runProblem({ run_id, data, digest }: StoredRun): string | null {
   return isSame(digest, dataDigest(run_id, data)) ? null : 'does not agree with its digest';
 }
 
-/** What is read of the stored data of a run. */
-type Form = (data: string, expand: (text: string) => string) => string;
-const wholeData: Form = (data, expand) => expand(data);
+/** A row with what a form needs of it, or the error of its damage. */
+interface NeededRun {
+  row: StoredRun;
+  data: string;
+  error: SvcError | null;
+}
+
+function neededOf(row: StoredRun, form: RunForm): NeededRun {
+  const problem = runProblem(row);
+  return problem === null
+    ? { row, data: form.needs(row.data), error: null }
+    : { row, data: '', error: damagedRun(row.run_id, problem) };
+}
 
 /** Throws store_corrupt. */
-function expandRun(row: StoredRun, form: Form, expand: (text: string) => string): string {
-  const problem = runProblem(row);
-  if (problem !== null) throw damagedRun(row.run_id, problem);
+function expandRun(row: StoredRun, data: string, expand: (text: string) => string): string {
   try {
-    return form(row.data, expand);
+    return expand(data);
   } catch (error) {
     if (!hasCode(error, 'store_corrupt')) throw error;
     throw damagedRun(row.run_id, USES);
@@ -244,6 +263,22 @@ const LATEST = `not exists (select 1 from svc_runs as later
 function inConversation(first: string): string {
   return `(conversation = ${first} or run_id = ${first} and conversation is null)`;
 }
+
+/**
+ * Each row is looked into once. Escapes are taken out first: the database refuses some of them, and
+ * numbers have none.
+ */
+const CONVERSATION_USAGE = `
+with used as materialized (
+  select replace(data, '\\u', '/u')::json #> '{record,usage}' as tokens
+  from svc_runs where finished and ${inConversation('$1')}
+)
+select count(*)::int as runs, ${['input_tokens', 'output_tokens', 'cached_tokens']
+  .map((name) => `coalesce(sum((tokens ->> '${name}')::bigint), 0)::bigint as ${name}`)
+  .join(', ')},
+  count(*) filter (where tokens ->> 'input_tokens' is null or tokens ->> 'output_tokens' is null)::int
+    as unknown
+from used`;
 
 function idsOf(rows: readonly Record<string, unknown>[]): string[] {
   return rows.map(({ run_id }) => String(run_id));

@@ -15,10 +15,10 @@ import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { isMade, newRunId } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';
-import { findConversation, runsFromNewest } from './find-conversation.ts';
+import { type ConversationReads, findConversation, runsFromNewest } from './find-conversation.ts';
 
 export interface ConversationsOptions {
-  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>;
+  store: ConversationReads & Pick<EventStore, 'getRun'>;
   config: Config;
   /** Keeps other daemons out. */
   placement: Pick<Placement, 'alone'>;
@@ -176,7 +176,12 @@ export class Conversations {
       if ('damage' in row) throw new SvcError('store_corrupt', row.damage);
       const run = ended(row);
       newest ??= run;
-      if (isAnswered(run.record)) return { newest, answered: await this.whole(run.run_id) };
+      const { record } = run;
+      // A call of a tool may be in what was left out.
+      const isLeftOut = record.output === '' && 'shortened' in record;
+      if (!isAnswered(record) && !isLeftOut) continue;
+      const answered = await this.whole(run.run_id);
+      if (isAnswered(answered.record)) return { newest, answered };
     }
     return { newest, answered: null };
   }

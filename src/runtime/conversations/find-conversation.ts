@@ -1,13 +1,20 @@
 import { withoutNull } from '../../contract/check.ts';
+import type { ConversationUsage } from '../../contract/operations/runs.ts';
 import { SvcError } from '../../errors.ts';
 import type { DamagedRun, EventStore, RunRow } from '../../store/port.ts';
 import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 
+/** What is read to find a conversation. */
+export type ConversationReads = Pick<
+  EventStore,
+  'runHead' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'
+>;
+
 /** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
 export async function findConversation(
-  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>,
+  store: ConversationReads,
   written: string,
   names: Names = {},
 ): Promise<string> {
@@ -17,12 +24,21 @@ export async function findConversation(
     throw written === LAST ? noneYet(origin) : error;
   });
   const isSeen = asked_by === undefined || (await store.askerOf(id)) === asked_by;
-  const row = isSeen ? await store.getRun(id) : null;
-  if (row !== null) return row.conversation ?? row.run_id;
+  const head = isSeen ? await store.runHead(id) : null;
+  if (head !== null) return head.conversation;
   const own = withoutNull({ asked_by });
   const [later] = await store.listRuns({ conversation: id, limit: 1, short: true, ...own });
   if (later === undefined) throw unknownRun(id);
   return id;
+}
+
+/** What the ended runs of a conversation used. Throws run_unknown. */
+export async function conversationUsage(
+  store: ConversationReads & Pick<EventStore, 'conversationUsage'>,
+  id: string,
+): Promise<ConversationUsage> {
+  const conversation = await findConversation(store, id);
+  return { conversation, ...(await store.conversationUsage(conversation)) };
 }
 
 /** The runs of a conversation, newest first and in short form. They are read in pages. */
@@ -30,8 +46,10 @@ export async function* runsFromNewest(
   store: Pick<EventStore, 'listRuns'>,
   conversation: string,
 ): AsyncGenerator<RunRow | DamagedRun> {
-  for (let before: string | undefined; ; ) {
-    const query = { conversation, limit: PAGE_RUNS, short: true };
+  let before: string | undefined;
+  // Mostly the newest one is the one that is looked for.
+  for (let limit = 1; ; limit = PAGE_RUNS) {
+    const query = { conversation, limit, short: true };
     const page = await store.listRuns({ ...query, ...withoutNull({ before }) });
     yield* page;
     before = page.at(-1)?.run_id;

@@ -6,13 +6,7 @@ import type {
 import type { NewEvent } from '../../../machines/events.ts';
 import type { Message } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
-import type {
-  ConversationPage,
-  RequestSource,
-  RunHead,
-  RunInput,
-  RunPage,
-} from '../../contract/contract.ts';
+import type { RequestSource, RunHead, RunInput } from '../../contract/contract.ts';
 import { textBytes } from '../../contract/inputs.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
@@ -27,7 +21,6 @@ import {
   stream,
 } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
-import { SHORT_CHARACTERS } from '../../store/short-run.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import { isMade, newConversationId, newRunId } from '../runs/ids.ts';
@@ -45,7 +38,7 @@ import { busy, type Conversations } from './conversations.ts';
 export class MadeConversations {
   private readonly options: {
     kernel: Kernel;
-    store: Pick<EventStore, 'readStream' | 'lastEvent' | 'getRun' | 'askerOf'>;
+    store: Pick<EventStore, 'readStream' | 'lastEvent' | 'runHead' | 'askerOf'>;
     config: Config;
     conversations: Pick<Conversations, 'alone'>;
     head(run_id: string): Promise<RunHead>;
@@ -111,17 +104,24 @@ export class MadeConversations {
       : this.change(id, { type: 'conversation.described', metadata });
   }
 
-  /** The conversations of these runs, with their titles. */
-  page(runs: RunPage): Promise<ConversationPage> {
-    return conversationPage(runs, (id) => this.titleOf(id));
+  /** Null without one. It reads two events at most: a conversation may have thousands. */
+  async titleOf(id: string): Promise<string | null> {
+    const { store } = this.options;
+    const key = stream.conversation(id);
+    if (isMade(id) && !(await this.isThere(id))) return null;
+    const event = await store.lastEvent(key, ['conversation.created', 'conversation.described']);
+    return (event?.data as Partial<ConversationContext> | undefined)?.metadata?.title ?? null;
   }
 
-  /** Null without one. */
-  private async titleOf(id: string): Promise<string | null> {
-    const { store } = this.options;
-    if (isMade(id)) return (await this.get(id).catch(() => null))?.metadata.title ?? null;
-    const event = await store.lastEvent(stream.conversation(id));
-    return (event?.data as Partial<ConversationContext> | undefined)?.metadata?.title ?? null;
+  /** Throws conversation_unknown, not_ready. */
+  async check(id: string): Promise<void> {
+    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
+    if (!isMade(id) || !(await this.isThere(id))) throw unknownConversation(id);
+  }
+
+  private async isThere(id: string): Promise<boolean> {
+    const last = await this.options.store.lastEvent(stream.conversation(id));
+    return last !== null && last.type !== 'conversation.deleted';
   }
 
   /** The first change of its metadata begins the stream. */
@@ -132,8 +132,7 @@ export class MadeConversations {
     const { kernel, conversations, store } = this.options;
     this.checkKept();
     if (!kernel.isOpen) throw new SvcError('not_ready');
-    const run = await store.getRun(run_id);
-    if (run === null || (run.conversation ?? run_id) !== run_id) throw unknownConversation(run_id);
+    if ((await store.runHead(run_id))?.conversation !== run_id) throw unknownConversation(run_id);
     const asked_by = await store.askerOf(run_id);
     const key = stream.conversation(run_id);
     const begin = async () => {
@@ -292,35 +291,4 @@ export function identityOf(
   if (joins === undefined) return whole;
   const { conversation, messages } = joins;
   return { ...whole, conversation, messages: [...messages] as NonNullable<RunInput['messages']> };
-}
-
-/**
- * The conversations of a page with the newest run of each. Its request has the turns before it, so
- * no other run is read.
- */
-async function conversationPage(
-  { runs, next, damaged }: RunPage,
-  titleOf: (conversation: string) => Promise<string | null>,
-): Promise<ConversationPage> {
-  const rows = runs.map(async ({ conversation, ...run }) => {
-    const { id, state, provider, model, cloud, created_at, client, messages } = run;
-    const questions = messages?.filter(({ role }) => role === 'user') ?? [];
-    const [first] = questions.flatMap(({ content }) =>
-      content.filter(({ type }) => type === 'text'),
-    );
-    const prompt = first !== undefined && 'text' in first ? first.text : run.prompt;
-    return {
-      id: conversation ?? id,
-      title: await titleOf(conversation ?? id),
-      prompt: prompt.slice(0, SHORT_CHARACTERS),
-      turns: Math.max(1, questions.length),
-      client,
-      run: { id, state, provider, model, cloud, created_at },
-    };
-  });
-  return {
-    conversations: await Promise.all(rows),
-    next,
-    ...(damaged === undefined ? {} : { damaged }),
-  };
 }

@@ -12,19 +12,20 @@ import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
 import { SystemClock } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
-import { findConversation } from '../conversations/find-conversation.ts';
+import { conversationUsage, findConversation } from '../conversations/find-conversation.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import { runPage } from '../runs/run-page.ts';
 import { searchRuns } from '../runs/search.ts';
 import { Budget } from '../usage/budget.ts';
-import { conversationUsage, usageReport } from '../usage/report.ts';
+import { usageReport } from '../usage/report.ts';
 
 /** What it reads of a log. */
 export type StoredReads = Pick<
   EventStore,
   | 'askerOf'
+  | 'conversationUsage'
   | 'getRun'
   | 'lastRun'
   | 'listRuns'
@@ -77,7 +78,7 @@ export class StoredRuns {
   }
 
   conversationUsage(id: string): Promise<ConversationUsage> {
-    return conversationUsage(id, (query) => this.list(query));
+    return conversationUsage(this.store, id);
   }
 
   private async whole({ run_id, record }: RunRow): Promise<RunRecord> {

@@ -159,7 +159,6 @@ const rules: Rules<Runtime> = {
         return call(made, gate.by);
       },
       get: of('conversation', 'any'),
-      page: any,
       add: changesConversation,
       removeItem: changesConversation,
       describe: changesConversation,

@@ -10,7 +10,7 @@ import { unknownRun } from './run-errors.ts';
 
 export interface RemoveSources {
   kernel: Kernel;
-  store: Pick<EventStore, 'prune' | 'removeRun' | 'getRun' | 'listRuns'>;
+  store: Pick<EventStore, 'prune' | 'removeRun' | 'runHead' | 'listRuns'>;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
   head(run_id: string): Promise<RunHead>;
@@ -37,7 +37,7 @@ export async function removeRun(sources: RemoveSources, run_id: string): Promise
     throw new SvcError('run_unfinished', undefined, {
       hint: `Cancel it with svc runs cancel ${run_id}, or wait for its end.`,
     });
-  const conversation = (await store.getRun(run_id))?.conversation ?? run_id;
+  const conversation = (await store.runHead(run_id))?.conversation ?? run_id;
   return conversations.alone(conversation, async () => {
     const damaged = await damagedAfter(store, run_id, conversation);
     const unwritten = await removeFrom(sources, run_id);

@@ -4,20 +4,43 @@ import { hasCode } from '../../errors.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord, textLength } from '../../store/short-run.ts';
 
-/**
- * A page with one run at least. Texts may be large, so a page ends at `page_bytes` or after
- * `PAGE_READS` reads.
- */
+export interface PageSources {
+  store: Pick<EventStore, 'listRuns'>;
+  config: Pick<Config, 'limits'>;
+}
+
+type PageQuery = RunListQuery & { asked_by?: string };
+
+interface PageReads<T> {
+  /** The record of a run, of a row that has none too. */
+  wholeOf(row: RunRow): Promise<RunRecord>;
+  /** What the page has of a run. */
+  show(record: RunRecord, row: RunRow): Promise<T>;
+}
+
+type PageOf<T> = Omit<RunPage, 'runs'> & { rows: T[] };
+
+/** A page of runs, mostly with the beginning of their texts. */
 export async function runPage(
-  { store, config }: { store: Pick<EventStore, 'listRuns'>; config: Pick<Config, 'limits'> },
-  { limit: wanted, texts, ...query }: RunListQuery & { asked_by?: string },
+  sources: PageSources,
+  query: PageQuery,
   wholeOf: (row: RunRow) => Promise<RunRecord>,
 ): Promise<RunPage> {
+  const { rows, ...page } = await pageOf(sources, query, { wholeOf, show: async (run) => run });
+  return { runs: rows, ...page };
+}
+
+/** A page with one run at least. Whole texts may be large, so such a page ends at `page_bytes`. */
+export async function pageOf<T>(
+  { store, config }: PageSources,
+  { limit: wanted, texts, ...query }: PageQuery,
+  { wholeOf, show }: PageReads<T>,
+): Promise<PageOf<T>> {
   const limit = Math.min(wanted ?? PAGE_RUNS, config.limits.page_runs);
-  const short = texts === 'short';
-  const page: RunPage = { runs: [], next: null };
+  const short = texts !== 'whole';
+  const page: PageOf<T> = { rows: [], next: null };
   let [length, count] = [0, 0];
-  for (let reads = 0; reads < PAGE_READS; reads += 1) {
+  for (;;) {
     const rows = await store.listRuns({
       ...query,
       ...(page.next === null ? {} : { before: page.next }),
@@ -28,34 +51,31 @@ export async function runPage(
     for (const row of rows) {
       if (count >= limit) return page;
       count += 1;
-      if ('damage' in row) {
-        page.damaged = [...(page.damaged ?? []), { id: row.run_id, message: row.damage }];
+      const whole =
+        'damage' in row
+          ? { id: row.run_id, message: row.damage }
+          : await wholeOf(row).catch((error: unknown) => damageOf(error, row.run_id));
+      if ('damage' in row || 'message' in whole) {
+        page.damaged = [...(page.damaged ?? []), whole as Damage];
         page.next = row.run_id;
         continue;
       }
-      const whole = await wholeOf(row).catch((error: unknown) => damageOf(error, row.run_id));
-      if ('message' in whole) {
-        page.damaged = [...(page.damaged ?? []), whole];
-        page.next = row.run_id;
-        continue;
-      }
-      const run = short ? shortRecord(whole as RunRecord) : whole;
+      const run = short ? shortRecord(whole) : whole;
       length += textLength(run);
-      if (page.runs.length > 0 && length > config.limits.page_bytes) return page;
-      page.runs.push(run);
+      if (page.rows.length > 0 && length > config.limits.page_bytes) return page;
+      page.rows.push(await show(run, row));
       page.next = run.id;
     }
   }
-  return page;
 }
 
+type Damage = NonNullable<RunPage['damaged']>[number];
+
 /** A run whose events are damaged. Any other error is thrown. */
-function damageOf(error: unknown, id: string): { id: string; message: string } {
+function damageOf(error: unknown, id: string): Damage {
   if (!hasCode(error, 'store_corrupt')) throw error;
   return { id, message: error.message };
 }
 
 /** Runs of one page without a limit in the query. */
 const PAGE_RUNS = 20;
-/** Reads of one page. */
-const PAGE_READS = 16;

@@ -5,6 +5,8 @@ import { requestNow } from '../../../machines/run/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type {
+  ConversationListQuery,
+  ConversationPage,
   EventSlice,
   RequestSource,
   RunFollowing,
@@ -29,8 +31,9 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { ToolServers } from '../../mcp/port.ts';
 import { type EventStore, type RunRow, toEvent } from '../../store/port.ts';
+import { conversationPage } from '../conversations/conversation-page.ts';
 import { Conversations } from '../conversations/conversations.ts';
-import { findConversation } from '../conversations/find-conversation.ts';
+import { conversationUsage, findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { readsNot } from '../embeddings/embeddings.ts';
@@ -38,7 +41,6 @@ import type { Placement } from '../placement.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
-import { conversationUsage } from '../usage/report.ts';
 import { Acceptance } from './acceptance.ts';
 import { findRun, namesIn } from './find.ts';
 import { isMade } from './ids.ts';
@@ -94,7 +96,11 @@ export class Runs {
   private readonly acceptance: Acceptance;
   private readonly joinable: Conversations;
   readonly conversations: Pick<Conversations, 'peek'>;
-  readonly made: Omit<Pick<MadeConversations, keyof MadeConversations>, 'join'>;
+  readonly made: Omit<
+    Pick<MadeConversations, keyof MadeConversations>,
+    'join' | 'titleOf' | 'check'
+  >;
+  private readonly madeHere: Pick<MadeConversations, 'titleOf' | 'check'>;
 
   constructor(options: RunsOptions) {
     this.options = options;
@@ -114,6 +120,7 @@ export class Runs {
     });
     this.conversations = this.joinable;
     this.made = made;
+    this.madeHere = made;
     this.acceptance = new Acceptance({ ...options, digests, conversations: this.joinable, made });
   }
 
@@ -246,24 +253,44 @@ export class Runs {
   }
 
   /** `asked_by`: only what the token of this name asked. Throws not_ready, run_unknown. */
-  async list({ conversation, ...query }: RunListQuery, asked_by?: string): Promise<RunPage> {
-    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
-    const whole = (row: RunRow) => (row.record === null ? this.get(row.run_id) : this.fromRow(row));
-    const own = withoutNull({ ...query, asked_by });
-    const found =
-      conversation === undefined
-        ? own
-        : {
-            ...own,
-            conversation: await findConversation(this.options.store, conversation, { asked_by }),
-          };
-    return runPage(this.options, found, whole);
+  async list(query: RunListQuery, asked_by?: string): Promise<RunPage> {
+    return runPage(this.options, await this.found(query, asked_by), (row) => this.whole(row));
+  }
+
+  /** The conversations, that with the newest run first. Throws as `list` does. */
+  async listConversations(
+    query: ConversationListQuery,
+    asked_by?: string,
+  ): Promise<ConversationPage> {
+    const found = await this.found(query, asked_by);
+    return conversationPage(this.options, found, {
+      wholeOf: (row) => this.whole(row),
+      titleOf: (id) => this.madeHere.titleOf(id),
+    });
+  }
+
+  /** The query of the store. Throws not_ready, run_unknown. */
+  private async found<Q extends Pick<RunListQuery, 'conversation'>>(
+    query: Q,
+    asked_by?: string,
+  ): Promise<Q & { asked_by?: string }> {
+    const { kernel, store } = this.options;
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const own = withoutNull({ ...query, asked_by }) as Q & { asked_by?: string };
+    const { conversation } = query;
+    if (conversation === undefined) return own;
+    return { ...own, conversation: await findConversation(store, conversation, { asked_by }) };
+  }
+
+  private async whole(row: RunRow): Promise<RunRecord> {
+    return row.record === null ? this.get(row.run_id) : this.fromRow(row);
   }
 
   /** What the ended runs of a conversation used. Throws conversation_unknown, run_unknown. */
   async usageOf(id: string): Promise<ConversationUsage> {
-    if (isMade(id)) await this.made.get(id);
-    return conversationUsage(id, (query) => this.list(query));
+    if (isMade(id)) await this.madeHere.check(id);
+    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
+    return conversationUsage(this.options.store, id);
   }
 
   /**

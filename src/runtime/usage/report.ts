@@ -1,7 +1,5 @@
 import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
-import type { RunListQuery, RunPage } from '../../contract/contract.ts';
-import type { ConversationUsage } from '../../contract/operations/runs.ts';
 import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
@@ -48,32 +46,6 @@ export async function usageReport(
       resets_at: isoTime(budget.resetsAt()),
     },
   };
-}
-
-/** What the ended runs of a conversation used. Throws the errors of `list`. */
-export async function conversationUsage(
-  id: string,
-  list: (query: RunListQuery) => Promise<RunPage>,
-): Promise<ConversationUsage> {
-  const zero = { runs: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, unknown: 0 };
-  const sum: ConversationUsage = { conversation: id, ...zero };
-  let before: string | undefined;
-  do {
-    const query = withoutNull({ conversation: id, texts: 'short' as const, before });
-    const { runs, next } = await list(query);
-    for (const { conversation, ended_at, usage } of runs) {
-      sum.conversation = conversation ?? sum.conversation;
-      if (ended_at === null) continue;
-      const { input_tokens, output_tokens, cached_tokens = 0 } = usage;
-      sum.runs += 1;
-      sum.input_tokens += input_tokens ?? 0;
-      sum.output_tokens += output_tokens ?? 0;
-      sum.cached_tokens += cached_tokens;
-      if (input_tokens === null || output_tokens === null) sum.unknown += 1;
-    }
-    before = next ?? undefined;
-  } while (before !== undefined);
-  return sum;
 }
 
 interface Group {

@@ -4,7 +4,7 @@ import { EVENT_NAMES, eventOf } from '../columns.ts';
 import { GENESIS } from '../continuity.ts';
 import { Gaps } from '../gaps.ts';
 import { type HashedRow, hex, linkProblem } from '../inspect/check.ts';
-import { FIRST_OF_ASKER } from '../places.ts';
+import { ofAsker } from '../places.ts';
 import { fieldsProblem, STORED_FIELDS, type StoredFields } from '../projection.ts';
 import type { EventRow } from '../row.ts';
 import { pragma, schemaOf } from '../schema.ts';
@@ -38,6 +38,7 @@ export class EventReads {
   private readonly stream: Database.Statement<[string, number, number], LinkedRow>;
   private readonly all: Database.Statement<[number, number], LinkedRow>;
   private readonly lastOfStream: Database.Statement<[string], LinkedRow>;
+  private readonly lastOfTypes: Database.Statement<[string, string], LinkedRow>;
 
   /** `tailLost`: the error of a log that lost its end; null otherwise. */
   constructor(db: Database.Database, pageBytes: number, tailLost: SvcError | null = null) {
@@ -52,6 +53,10 @@ export class EventReads {
     );
     this.all = db.prepare(`${LINKED} where e.seq >= ? order by e.seq limit ?`);
     this.lastOfStream = db.prepare(`${LINKED} where e.stream = ? order by e.version desc limit 1`);
+    this.lastOfTypes = db.prepare(
+      `${LINKED} where e.stream = ? and e.type in (select value from json_each(?))
+         order by e.version desc limit 1`,
+    );
   }
 
   readStream(stream: string, fromVersion: number, limit: number): EventRow[] {
@@ -76,8 +81,11 @@ export class EventReads {
     return this.texts.read(digest);
   }
 
-  lastEvent(stream: string): EventRow | null {
-    const row = this.lastOfStream.get(stream);
+  lastEvent(stream: string, types?: readonly string[]): EventRow | null {
+    const row =
+      types === undefined
+        ? this.lastOfStream.get(stream)
+        : this.lastOfTypes.get(stream, JSON.stringify(types));
     return row === undefined ? null : { ...this.checked(row), data: this.expanded(row) };
   }
 
@@ -85,8 +93,8 @@ export class EventReads {
     const values = { from: prefix, to: `${prefix}${AFTER_IDS}`, limit: atMost(limit) };
     return this.db
       .prepare<[object], string>(
-        'select stream from events where stream >= @from and stream < @to and version = 1 ' +
-          `${asked_by === undefined ? '' : `and seq in (${FIRST_OF_ASKER})`} ` +
+        'select stream from events e where stream >= @from and stream < @to and version = 1 ' +
+          `${asked_by === undefined ? '' : `and ${ofAsker('e.seq')}`} ` +
           'order by stream limit @limit',
       )
       .pluck()

@@ -3,18 +3,21 @@ import { hasCode, type SvcError } from '../../errors.ts';
 import { FILTER_COLUMNS } from '../columns.ts';
 import { isDamage } from '../failure.ts';
 import {
+  ALL_RUNS,
   ASKER,
-  FIRST_OF_ASKER,
-  IN_CONVERSATION,
+  CONVERSATION_OF,
+  FIRST_TURNS,
   inRuns,
   LAST_OF_ASKER,
   LAST_OF_BOTH,
   LAST_OF_HOME,
   LAST_OF_ORIGIN,
   LATEST,
-  OF_ASKER,
+  ofAsker,
+  RUN_SOURCES,
+  type RunSource,
 } from '../places.ts';
-import type { DamagedRun, RunHead, RunQuery } from '../port.ts';
+import type { ConversationSums, DamagedRun, RunHead, RunQuery } from '../port.ts';
 import {
   damagedRun,
   fieldsProblem,
@@ -23,9 +26,10 @@ import {
   type StoredFields,
   type StoredRun,
   storedProblem,
+  storedRuns,
 } from '../projection.ts';
-import { shortData } from '../short-run.ts';
-import { memberOf, USES } from '../texts.ts';
+import { RECORD_ALONE, type RunForm, SHORT_RUN, WHOLE_RUN } from '../short-run.ts';
+import { USES } from '../texts.ts';
 import { atMost, EventReads } from './event-reads.ts';
 import { ReadableRuns } from './readable.ts';
 
@@ -37,13 +41,30 @@ type ListParams = {
   limit: number;
 };
 
-const NEWEST = '@before is null';
 /** Read from the index alone. */
 const POSITIONS = `select accepted_seq from runs indexed by runs_newest
   where (@at is null or accepted_seq < @at) and (@state is null or state = @state)
     and (@provider is null or provider = @provider)
-    and (@asked_by is null or accepted_seq in (${FIRST_OF_ASKER})) order by accepted_seq desc`;
-const OLDER = 'accepted_seq < (select accepted_seq from runs where run_id = @before)';
+    and (@asked_by is null or ${ofAsker('accepted_seq')}) order by accepted_seq desc`;
+
+type SourceName = keyof typeof RUN_SOURCES;
+const SOURCES = Object.keys(RUN_SOURCES) as SourceName[];
+
+/** The sums of rows that can be read. Each row is looked into once. */
+const CONVERSATION_USAGE = `
+with turns (run_id) as (
+  select run_id from run_places where conversation = @conversation
+  union all select r.run_id from ${FIRST_TURNS.runs} where ${FIRST_TURNS.where}
+), used (tokens) as materialized (
+  select case when json_valid(r.data) then r.data -> '$.record.usage' end
+  from turns cross join runs r on r.run_id = turns.run_id where r.finished = 1
+)
+select count(*) as runs, ${['input_tokens', 'output_tokens', 'cached_tokens']
+  .map((name) => `coalesce(sum(tokens ->> '${name}'), 0) as ${name}`)
+  .join(', ')},
+  count(*) filter (where tokens ->> 'input_tokens' is null or tokens ->> 'output_tokens' is null)
+    as unknown
+from used where tokens is not null`;
 
 /** Reads runs, with prepared statements. A damaged row is store_corrupt, with its `run_id`. */
 export class Reads extends EventReads {
@@ -52,6 +73,8 @@ export class Reads extends EventReads {
   private readonly run: Database.Statement<[string], StoredRun>;
   private readonly head: Database.Statement<[string], StoredFields>;
   private readonly runByKey: Database.Statement<[string], StoredRun>;
+  /** Prepared when first asked: a copy of a log may lack its table. */
+  private place: Database.Statement<[string], string> | null = null;
   private readonly accepted: Database.Statement<[string], number>;
 
   /** Lists leave out what is in a damaged page. */
@@ -72,15 +95,15 @@ export class Reads extends EventReads {
 
   /** The stored data of each run. A damaged row does not hide the others. */
   listRuns(query: RunQuery): (string | DamagedRun)[] {
-    const { before, cloud = false, conversation, limit } = query;
+    const { before, cloud, conversation, limit } = query;
     const { latest = false, asked_by, unfinished = false } = query;
     const columns = FILTER_COLUMNS.filter((name) => query[name] !== undefined);
+    const given = { conversation, asked_by, cloud: cloud === true || undefined };
+    const [first, ...others] = SOURCES.filter((name) => given[name] !== undefined);
     const conditions = [
       ...columns.map((name) => `${inRuns(name, 'r.')} = @${name}`),
-      ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
-      ...(conversation === undefined ? [] : [IN_CONVERSATION]),
+      ...others.map((name) => RUN_SOURCES[name].also),
       ...(latest ? [LATEST] : []),
-      ...(asked_by === undefined ? [] : [`r.${OF_ASKER}`]),
       ...(unfinished ? ['r.finished = 0'] : []),
     ];
     const params: ListParams = {
@@ -91,18 +114,36 @@ export class Reads extends EventReads {
       limit: atMost(limit),
     };
     try {
-      const statement = this.listWhere(before === undefined ? NEWEST : OLDER, ...conditions);
-      return this.pageOf(statement.iterate(params), query);
+      return this.pageOf(this.listFrom(first, params, conditions), query);
     } catch (error) {
       if (!isDamage(error) || !this.omitsDamage) throw error;
-      return this.pageOf(this.readable(params, conditions), query);
+      const all = first === undefined ? conditions : [RUN_SOURCES[first].also, ...conditions];
+      return this.pageOf(this.readable(params, all), query);
+    }
+  }
+
+  private *listFrom(
+    name: SourceName | undefined,
+    params: ListParams,
+    conditions: readonly string[],
+  ): Iterable<StoredRun> {
+    let { limit } = params;
+    const sources: RunSource[] = [name === undefined ? ALL_RUNS : RUN_SOURCES[name]];
+    if (name === 'conversation') sources.push(FIRST_TURNS);
+    for (const source of sources) {
+      if (limit === 0) return;
+      const list = this.listWhere(source, params.before !== null, conditions);
+      for (const row of list.iterate({ ...params, limit })) {
+        limit -= 1;
+        yield row;
+      }
     }
   }
 
   /** The same rows, without those in damaged pages. An index says where they are. */
   private *readable(params: ListParams, conditions: string[]): Iterable<StoredRun | DamagedRun> {
     const rows = new ReadableRuns(this.db);
-    const one = this.listWhere('r.accepted_seq = @at', ...conditions);
+    const one = this.listWhere(ALL_RUNS, false, ['r.accepted_seq = @at', ...conditions]);
     const before = params.before === null ? null : rows.positionOf(params.before);
     const positions = this.db
       .prepare<[ListParams], number>(POSITIONS)
@@ -128,7 +169,7 @@ export class Reads extends EventReads {
         continue;
       }
       if (page.length > 0 && size + row.data.length > this.pageBytes) break;
-      const data = this.dataOf(row, short ? shortData : wholeData);
+      const data = this.dataOf(row, short ? SHORT_RUN : WHOLE_RUN);
       size += typeof data === 'string' ? data.length : 0;
       if (page.length > 0 && size > this.pageBytes) break;
       page.push(typeof data === 'string' ? data : { run_id: row.run_id, damage: data.message });
@@ -137,11 +178,11 @@ export class Reads extends EventReads {
   }
 
   /** The data of a run, or the error of its damage. */
-  private dataOf(row: StoredRun, form: Form): string | SvcError {
+  protected dataOf(row: StoredRun, form: RunForm): string | SvcError {
     const problem = storedProblem(row);
     if (problem !== null) return damagedRun(row.run_id, problem);
     try {
-      return form(row.data, (data) => this.texts.expand(data));
+      return form.read(this.texts.expand(form.needs(row.data)));
     } catch (error) {
       const isLost = hasCode(error, 'store_corrupt') || (isDamage(error) && this.omitsDamage);
       if (!isLost) throw error;
@@ -149,17 +190,23 @@ export class Reads extends EventReads {
     }
   }
 
-  private wholeOf(row: StoredRun, form: Form = wholeData): string {
+  private wholeOf(row: StoredRun, form = WHOLE_RUN): string {
     const data = this.dataOf(row, form);
     if (typeof data === 'string') return data;
     throw data;
   }
 
   /** Prepared when first asked: a copy of a log may lack a table. */
-  private listWhere(...conditions: string[]): Database.Statement<[ListParams], StoredRun> {
-    const condition = conditions.join(' and ');
-    const known = this.lists.get(condition) ?? prepareList(this.db, condition);
-    this.lists.set(condition, known);
+  private listWhere(
+    { runs, at, where }: RunSource,
+    isAfter: boolean,
+    conditions: readonly string[],
+  ): Database.Statement<[ListParams], StoredRun> {
+    const older = `${at} < (select accepted_seq from runs where run_id = @before)`;
+    const all = [where, ...(isAfter ? [older] : []), ...conditions].join(' and ');
+    const query = `${storedRuns(runs)} where ${all} order by ${at} desc limit @limit`;
+    const known = this.lists.get(query) ?? this.db.prepare(query);
+    this.lists.set(query, known);
     return known;
   }
 
@@ -187,7 +234,7 @@ export class Reads extends EventReads {
   readRecord(run_id: string): Uint8Array | null {
     const row = this.run.get(run_id);
     if (row === undefined) return this.missing(run_id);
-    const record = this.wholeOf(row, recordData);
+    const record = this.wholeOf(row, RECORD_ALONE);
     return row.finished === 1 ? new TextEncoder().encode(record) : null;
   }
 
@@ -196,7 +243,14 @@ export class Reads extends EventReads {
     if (found === undefined) return this.missing(run_id);
     const problem = fieldsProblem(found);
     if (problem !== null) throw damagedRun(run_id, problem);
-    return { finished: found.finished === 1, seq: found.seq };
+    this.place ??= this.db.prepare<[string], string>(CONVERSATION_OF).pluck();
+    const conversation = this.place.get(run_id) ?? run_id;
+    return { finished: found.finished === 1, seq: found.seq, conversation };
+  }
+
+  conversationUsage(conversation: string): ConversationSums {
+    const query = this.db.prepare<[{ conversation: string }], ConversationSums>(CONVERSATION_USAGE);
+    return query.get({ conversation }) as ConversationSums;
   }
 
   getRunByKey(idempotency_key: string): string | null {
@@ -260,16 +314,4 @@ export class Reads extends EventReads {
     if (this.accepted.get(run_id) !== undefined) throw damagedRun(run_id, 'is missing');
     return null;
   }
-}
-
-/** What is read of the stored data of a run. */
-type Form = (data: string, expand: (text: string) => string) => string;
-const wholeData: Form = (data, expand) => expand(data);
-const recordData: Form = (data, expand) => expand(memberOf(data, 'record') ?? 'null');
-
-function prepareList(
-  db: Database.Database,
-  condition: string,
-): Database.Statement<[ListParams], StoredRun> {
-  return db.prepare(`${STORED_RUN} where ${condition} order by accepted_seq desc limit @limit`);
 }

@@ -4,6 +4,7 @@ import { notOpen } from '../../../src/store/failure.ts';
 import { titleStream } from '../../../src/store/places.ts';
 import type {
   AppendResult,
+  ConversationSums,
   EventStore,
   FoundRun,
   PruneQuery,
@@ -25,7 +26,7 @@ import {
   type RunLine,
 } from '../../../src/store/row.ts';
 import { isBeginning } from '../../../src/store/search-terms.ts';
-import { shortData } from '../../../src/store/short-run.ts';
+import { SHORT_RUN } from '../../../src/store/short-run.ts';
 import type { Calls, OpenStore } from '../../../src/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/store/store.ts';
 import type { EmbeddingUsage, RunUsage } from '../../../src/store/usage.ts';
@@ -38,6 +39,10 @@ import { sumUsage } from './usage-in-memory.ts';
  */
 export function createMemoryStore(): EventStore {
   return createStore(accessTo(new MemoryLog()));
+}
+
+interface Recorded {
+  usage?: Record<'input_tokens' | 'output_tokens', number | null> & { cached_tokens?: number };
 }
 
 /** One of the accesses to a log. It is closed at first. */
@@ -129,8 +134,9 @@ export class MemoryLog implements Calls {
     return page(this.events, 'seq', fromSeq, limit);
   }
 
-  lastEvent(stream: string): EventRow | null {
-    return this.streamOf(stream).at(-1) ?? null;
+  lastEvent(stream: string, types?: readonly string[]): EventRow | null {
+    const isWanted = ({ type }: EventRow) => types === undefined || types.includes(type);
+    return this.streamOf(stream).findLast(isWanted) ?? null;
   }
 
   getRun(run_id: string): string | null {
@@ -150,7 +156,25 @@ export class MemoryLog implements Calls {
 
   runHead(run_id: string): RunHead | null {
     const line = this.runs.get(run_id);
-    return line === undefined ? null : { finished: line.finished === 1, seq: line.seq };
+    if (line === undefined) return null;
+    const { finished, seq, conversation } = line;
+    return { finished: finished === 1, seq, conversation: conversation ?? run_id };
+  }
+
+  conversationUsage(conversation: string): ConversationSums {
+    const sums = { runs: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, unknown: 0 };
+    for (const line of this.runs.values()) {
+      if (line.finished === 0 || (line.conversation ?? line.run_id) !== conversation) continue;
+      const { usage } = fromRunData(line.data).record as Recorded;
+      if (usage === undefined) continue;
+      const { input_tokens, output_tokens, cached_tokens } = usage;
+      sums.runs += 1;
+      sums.input_tokens += input_tokens ?? 0;
+      sums.output_tokens += output_tokens ?? 0;
+      sums.cached_tokens += cached_tokens ?? 0;
+      if (input_tokens == null || output_tokens == null) sums.unknown += 1;
+    }
+    return sums;
   }
 
   unfinishedRuns(): string[] {
@@ -236,7 +260,7 @@ export class MemoryLog implements Calls {
     return wanted
       .reverse()
       .slice(0, limit)
-      .map((line) => (short ? shortData(line.data) : line.data));
+      .map((line) => (short ? SHORT_RUN.read(line.data) : line.data));
   }
 
   runsNamed(prefix: string, limit: number, asked_by?: string): string[] {
