@@ -114,7 +114,7 @@ export function proseOfPage(file: string): Prose[] {
   const found: Prose[] = [];
   let line = 1;
   for (const part of text.split(/\n(?=\s*\n|\||\s*[-*] |\s*\d+\. )/)) {
-    const cells = part.trimStart().startsWith('|') ? part.split('|') : [part];
+    const cells = part.trimStart().startsWith('|') ? part.split(/(?<!\\)\|/) : [part];
     for (const cell of cells)
       if (cell.trim() !== '') found.push({ file, line, kind: 'text', text: cell.trim() });
     line += part.split('\n').length;

@@ -20,15 +20,20 @@ export interface KnownProvider {
   keys_at: string | null;
   /** The server goes on with a message of the assistant. */
   continues?: true;
-  /** Where its requests have the form of a text. A form without a place is refused. */
-  text_forms?: TextForms;
+  /** Where its requests have what others have no place for. */
+  places?: Places;
   /** Other addresses of a server on this machine, such as that of its next version. */
   also_at?: readonly string[];
 }
 
 /** Fields of a request, or fields of an object in it. */
-type TextForms = Readonly<
-  Partial<Record<'regex' | 'choice' | 'grammar', readonly [field: string, inner?: string]>>
+type Places = Readonly<
+  Partial<
+    Record<
+      'regex' | 'choice' | 'grammar' | 'reasoning_budget_tokens',
+      readonly [field: string, inner?: string]
+    >
+  >
 >;
 
 const COMPATIBLE = { kind: 'cloud', adapter: 'openai-compatible' } as const;
@@ -203,16 +208,17 @@ export const knownProviders = {
     base_url: 'http://127.0.0.1:8080/v1',
     also_at: ['http://127.0.0.1:9931/v1'],
     continues: true,
-    text_forms: { grammar: ['grammar'] },
+    places: { grammar: ['grammar'], reasoning_budget_tokens: ['reasoning_budget_tokens'] },
   },
   vllm: {
     ...SERVER,
     name: 'vLLM',
     base_url: 'http://127.0.0.1:8000/v1',
-    text_forms: {
+    places: {
       regex: ['structured_outputs', 'regex'],
       choice: ['structured_outputs', 'choice'],
       grammar: ['structured_outputs', 'grammar'],
+      reasoning_budget_tokens: ['thinking_token_budget'],
     },
   },
   localai: { ...SERVER, name: 'LocalAI', base_url: 'http://127.0.0.1:8080/v1' },
@@ -230,9 +236,9 @@ export function goesOn(config: { like?: string | null; command?: object | null }
   return like !== null && command !== null && knownProvider(like)?.continues === true;
 }
 
-/** Where a provider takes the form of a text. */
-export function textFormsOf({ like = null }: { like?: string | null }): TextForms {
-  return (like === null ? undefined : knownProvider(like)?.text_forms) ?? {};
+/** Where a provider takes what others have no place for. */
+export function placesOf({ like = null }: { like?: string | null }): Places {
+  return (like === null ? undefined : knownProvider(like)?.places) ?? {};
 }
 
 export function knownProvider(id: string): KnownProvider | undefined {

@@ -28,6 +28,8 @@ export interface Option {
   compatible: 'all' | 'neighbours' | 'none';
   /** The value that changes nothing. It is not sent, so no provider must know it. */
   neutral?: unknown;
+  /** What a provider without a place for it gets: the value of another option, by number. */
+  instead?: { option: string; upTo: readonly (readonly [most: number, value: string])[] };
 }
 
 const { output_tokens, repetition_tokens, engine_context_tokens: context } = limitSpecs;
@@ -329,6 +331,26 @@ export const options = {
     sdk: 'reasoning',
     compatible: 'all',
   },
+  reasoning_budget_tokens: {
+    type: 'whole',
+    min: 0,
+    max: output_tokens.max,
+    summary:
+      'Most tokens of reasoning of a local model: then it must answer. Providers without such a ' +
+      'number get the effort that is nearest.',
+    flag: ['reasoning-budget', '<tokens>'],
+    proto: [51, 73],
+    compatible: 'none',
+    instead: {
+      option: 'reasoning_effort',
+      upTo: [
+        [0, 'none'],
+        [2048, 'low'],
+        [8192, 'medium'],
+        [output_tokens.max, 'high'],
+      ],
+    },
+  },
   verbosity: {
     type: 'word',
     words: ['low', 'medium', 'high'],
@@ -412,14 +434,28 @@ export const recordedNames = optionRows.flatMap(([name, { proto }]) =>
   proto[1] === undefined ? [] : [name],
 ) as RecordedName[];
 
-/** The rows of what a request says, but for values that change nothing, as an empty list. */
+type Said = { readonly [N in OptionName]?: unknown };
+
+/**
+ * The rows of what a request says, with the values, but for those that change nothing, as an empty
+ * list. What the provider has no place for, but something instead, becomes that.
+ */
 export function effectiveRows(
-  request: { readonly [N in OptionName]?: unknown },
-): (readonly [OptionName, Option])[] {
-  return optionRows.filter(([name, { neutral }]) => {
-    const value = request[name] ?? undefined;
+  request: Said,
+  hasPlace: (name: OptionName) => boolean = () => false,
+): (readonly [OptionName, Option, unknown])[] {
+  const said: Record<string, unknown> = { ...request };
+  for (const [name, { instead }] of optionRows) {
+    const number = said[name];
+    if (instead === undefined || typeof number !== 'number' || hasPlace(name)) continue;
+    said[instead.option] ??= instead.upTo.find(([most]) => number <= most)?.[1];
+    delete said[name];
+  }
+  return optionRows.flatMap(([name, row]) => {
+    const value = said[name] ?? undefined;
     const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
-    return value !== undefined && value !== neutral && !isEmpty;
+    const changes = value !== undefined && value !== row.neutral && !isEmpty;
+    return changes ? [[name, row, value] as const] : [];
   });
 }
 

@@ -32,6 +32,7 @@ test('every field of a preset is taken as it is', () => {
     repetition_tokens: 256,
     seed: 7,
     context_tokens: 8192,
+    reasoning_budget_tokens: 512,
   };
   assert.equal(readPresets({ all: preset, none: {} }), { all: preset, none: {} });
   assert.is(presetProblem({}), null);

@@ -1,6 +1,6 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 import { isMedia, textOf } from '../../../machines/messages.ts';
-import { goesOn, textFormsOf } from '../../config/known-providers.ts';
+import { goesOn, placesOf } from '../../config/known-providers.ts';
 import { withExtra, withOpaque } from '../../contract/opaque-forms.ts';
 import { audioFormatOf, effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
@@ -29,11 +29,7 @@ export function chatBody(
   if (!goesOn(settings)) refuseContinued(request);
   const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
-  const { max_tokens, seed, logprobs, ...others } = sendable(
-    request,
-    isOpenai,
-    textFormsOf(settings),
-  );
+  const { max_tokens, seed, logprobs, ...others } = sendable(request, isOpenai, placesOf(settings));
   return {
     ...others,
     [most]: max_tokens,
@@ -61,10 +57,10 @@ const OPENAI = /^https?:\/\/api\.openai\.com(?=[:/]|$)/i;
 function sendable(
   request: RunRequest,
   isOpenai: boolean,
-  forms: ReturnType<typeof textFormsOf>,
+  places: ReturnType<typeof placesOf>,
 ): Body & Partial<Options> {
-  const placeOf = (name: string) => forms[name as keyof typeof forms];
-  const rows = effectiveRows(request);
+  const placeOf = (name: string) => places[name as keyof typeof places];
+  const rows = effectiveRows(request, (name) => placeOf(name) !== undefined);
   const missing = rows.find(
     ([name, { compatible }]) =>
       placeOf(name) === undefined &&
@@ -72,9 +68,9 @@ function sendable(
   );
   if (missing !== undefined) throw unsupported(missing[0]);
   return Object.fromEntries(
-    rows.map(([name]) => {
+    rows.map(([name, , value]) => {
       const [field = name, inner] = placeOf(name) ?? [];
-      return [field, inner === undefined ? request[name] : { [inner]: request[name] }];
+      return [field, inner === undefined ? value : { [inner]: value }];
     }),
   );
 }

@@ -33,8 +33,8 @@ export function callOptions(
 ): LanguageModelV4CallOptions {
   const { seed, seed_asked, tools, tool_choice, response_format } = request;
   const options: Partial<LanguageModelV4CallOptions> = Object.fromEntries(
-    effectiveRows(request).flatMap(([name, { sdk }]) =>
-      sdk === undefined ? [] : [[sdk, request[name]]],
+    effectiveRows(request).flatMap(([, { sdk }, value]) =>
+      sdk === undefined ? [] : [[sdk, value]],
     ),
   );
   return present({

@@ -2,7 +2,6 @@ import * as v from 'valibot';
 import type { Tool, ToolChoice } from '../../../machines/messages.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { RunInput, ToolNarrowing } from '../../contract/contract.ts';
-import type { Options } from '../../contract/options.ts';
 import {
   anything,
   filled,
@@ -224,7 +223,7 @@ export function readCount(
       tools: tools.length === 0 ? null : tools,
       tool_choice: choiceOf(sent.tool_choice ?? null),
       parallel_tool_calls: isSingle(sent.tool_choice) ? false : null,
-      reasoning_effort: effortOf(sent),
+      ...thoughtsOf(sent),
       response_format:
         format === null
           ? null
@@ -290,29 +289,26 @@ function isSingle(choice: v.InferOutput<typeof toolChoice> | null | undefined): 
 }
 
 /**
- * The effort of a request that asks for thoughts: its budget says it, or its `output_config`. Other
- * requests leave it to the model, because most models without reasoning refuse an effort.
+ * How much a request that asks for thoughts wants of them: its budget says it, or its
+ * `output_config`. Other requests leave it to the model, because most models without reasoning
+ * refuse an effort.
  */
-function effortOf({ thinking, output_config }: v.InferOutput<typeof countInput>): string | null {
-  if (thinking?.type === 'enabled' && thinking.budget_tokens != null) {
-    const budget = thinking.budget_tokens;
-    return BUDGETS.find(([most]) => budget <= most)?.[1] ?? 'high';
-  }
+function thoughtsOf({
+  thinking,
+  output_config,
+}: v.InferOutput<typeof countInput>): Readonly<Record<string, unknown>> {
+  if (thinking?.type === 'enabled' && thinking.budget_tokens != null)
+    return { reasoning_budget_tokens: thinking.budget_tokens };
   const isAsked = thinking?.type === 'enabled' || thinking?.type === 'adaptive';
-  return isAsked ? (output_config?.effort ?? null) : null;
+  return { reasoning_effort: isAsked ? (output_config?.effort ?? null) : null };
 }
-
-/** The most tokens of thoughts for an effort. */
-const BUDGETS: readonly (readonly [number, Options['reasoning_effort']])[] = [
-  [2048, 'low'],
-  [8192, 'medium'],
-];
 
 /** The names of a run's input, as this API calls them. */
 const NAMES: Readonly<Record<string, string>> = {
   stop: 'stop_sequences',
   response_format: 'output_config.format',
   reasoning_effort: 'output_config.effort',
+  reasoning_budget_tokens: 'thinking.budget_tokens',
   parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
   parameters: 'input_schema',
 };

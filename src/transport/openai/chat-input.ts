@@ -7,9 +7,9 @@ import { mcpTool, namedServers, narrowingOf } from '../dialect/mcp-tools.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
 import {
+  budgets,
   constraints,
   effort,
-  effortOf,
   flag,
   functionFields,
   named,
@@ -19,6 +19,8 @@ import {
   oneOf,
   only,
   pick,
+  reasoning,
+  reasoningOf,
   SAMPLING,
   sampling,
   schemaFields,
@@ -72,6 +74,8 @@ export const chatInput = named(
     audio: only([{}], 'svc answers with text.'),
     web_search_options: only([null], 'svc does not search the web.'),
     reasoning_effort: effort,
+    reasoning: v.nullish(object(reasoning)),
+    ...budgets,
     verbosity,
     ...WITHOUT_EFFECT,
   }),
@@ -95,7 +99,7 @@ export function runOfChat(
     tools: tools.length === 0 ? null : tools,
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
-    reasoning_effort: effortOf(chat.reasoning_effort),
+    ...reasoningOf(chat.reasoning_effort ?? chat.reasoning?.effort, chat),
     verbosity: verbosityOf(chat.verbosity),
     ...oneForm(withSchema(chat.response_format), chat),
     stop: stopOf(chat.stop),

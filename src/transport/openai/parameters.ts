@@ -98,8 +98,40 @@ export const sampling = {
 
 /** The efforts of a run. `default` leaves it to the model. */
 export const effort = v.nullish(oneOf([...v.unwrap(reasoning_effort).options, 'default']));
-export function effortOf(value: v.InferOutput<typeof effort>): Options['reasoning_effort'] | null {
-  return value == null || value === 'default' ? null : value;
+
+const budget = v.nullish(
+  v.union(
+    [v.literal(UNBOUNDED), v.unwrap(runInput.entries.reasoning_budget_tokens)],
+    `must be a whole number from 0 to ${table.reasoning_budget_tokens.max}, or -1: no bound.`,
+  ),
+);
+/** Most tokens of reasoning, as llama-server, vLLM and Qwen call them. */
+export const budgets = {
+  reasoning_budget_tokens: budget,
+  thinking_budget_tokens: budget,
+  thinking_token_budget: budget,
+  thinking_budget: budget,
+};
+/** The same in an object, as OpenRouter has it. */
+export const reasoning = { effort, max_tokens: budget };
+
+type Budgets = v.InferOutput<v.ObjectSchema<typeof budgets, undefined>>;
+const BUDGETS = Object.keys(budgets) as (keyof Budgets)[];
+
+/** How much a request wants a model to reason. Throws invalid_request when two budgets differ. */
+export function reasoningOf(
+  asked: v.InferOutput<typeof effort>,
+  sent: Budgets & { reasoning?: { max_tokens?: v.InferOutput<typeof budget> } | null | undefined },
+): Pick<RunInput, 'reasoning_effort' | 'reasoning_budget_tokens'> {
+  const all = { ...pick(sent, BUDGETS), 'reasoning.max_tokens': sent.reasoning?.max_tokens };
+  const said = Object.entries(all).filter(([, tokens]) => tokens != null);
+  const [name, tokens] = said[0] ?? [];
+  const other = said.find(([, each]) => each !== tokens)?.[0];
+  if (other !== undefined) throw wrong(other, `${name} and ${other} differ. Send one of them.`);
+  return {
+    reasoning_effort: asked === 'default' ? null : asked,
+    reasoning_budget_tokens: tokens === UNBOUNDED ? null : tokens,
+  };
 }
 
 type Verbosity = Options['verbosity'] | null;

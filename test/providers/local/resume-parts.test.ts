@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -6,6 +7,8 @@ import {
   type TokenLogprob,
 } from '../../../machines/messages.ts';
 import type { OutputPart, Resume } from '../../../src/providers/port.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { THINKS } from '../../fixtures/models/templates.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 import { makeModels, TOOL_LIST } from '../../helpers/made-models.ts';
@@ -98,8 +101,10 @@ let second: LocalHarness;
 test.before(() => {
   first = makeLocalProvider({ model: 'random' });
   second = makeLocalProvider({ model: 'random' });
-  makeModels(first.folder);
-  makeModels(second.folder);
+  for (const { folder } of [first, second]) {
+    makeModels(folder);
+    makeGguf(join(folder, 'ponders.gguf'), { template: THINKS, context: 2048 });
+  }
 });
 test.after(async () => {
   await Promise.all([first.close(), second.close()]);
@@ -123,8 +128,17 @@ test('reasoning and text', async () => {
   );
 });
 
-test('reasoning that is cut short by its effort', async () => {
+test('reasoning that is cut short by its effort, or by its budget', async () => {
   await checkEachCut({ model: 'thinks', reasoning_effort: 'none', max_tokens: 30 });
+  const random = { model: 'ponders', temperature: 1, max_tokens: 40 };
+  for (const reasoning_budget_tokens of [0, 2, 7])
+    await checkEachCut({ ...random, reasoning_budget_tokens });
+  const response_format = { type: 'json', name: null, schema: SCHEMA } as const;
+  const { parts } = await checkEachCut({ ...random, response_format, reasoning_budget_tokens: 5 });
+  assert.equal(
+    parts.map(({ type }) => type),
+    ['reasoning', 'text'],
+  );
 });
 
 test('JSON of a schema, at a temperature', async () => {

@@ -97,6 +97,37 @@ test('the form of a text is sent where a server has a field for it, and refused 
     );
 });
 
+test('a budget of reasoning is sent where a server has a field for it, and is an effort elsewhere', () => {
+  const asked = (like: string | undefined, request: Asking) => {
+    const body = bodyOf({ ...OTHER, ...(like === undefined ? {} : { like }) }, request);
+    const { reasoning_budget_tokens, thinking_token_budget, reasoning_effort } = body;
+    return { reasoning_budget_tokens, thinking_token_budget, reasoning_effort };
+  };
+  const none = asked(undefined, {});
+  assert.equal(asked('llama-server', { reasoning_budget_tokens: 7 }), {
+    ...none,
+    reasoning_budget_tokens: 7,
+  });
+  assert.equal(asked('vllm', { reasoning_budget_tokens: 7 }), {
+    ...none,
+    thinking_token_budget: 7,
+  });
+  for (const [budget, effort] of [
+    [0, 'none'],
+    [1, 'low'],
+    [2048, 'low'],
+    [2049, 'medium'],
+    [8192, 'medium'],
+    [8193, 'high'],
+  ] as const)
+    assert.equal(asked(undefined, { reasoning_budget_tokens: budget }), {
+      ...none,
+      reasoning_effort: effort,
+    });
+  const both = { reasoning_budget_tokens: 1, reasoning_effort: 'high' } as const;
+  assert.is(asked(undefined, both).reasoning_effort, 'high', 'what is said goes before');
+});
+
 test('OpenAI gets no reasoning in messages, others do', () => {
   const content = [{ type: 'reasoning', text: 'Hm.' } as const, ...text('Hi')];
   const messages = [{ role: 'assistant', content } as const];

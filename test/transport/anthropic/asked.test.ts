@@ -105,21 +105,25 @@ test('images of results reach the model in the next message of the user', async 
   assert.match(JSON.stringify(refused.error), 'messages.2.content.1.content.1');
 });
 
-test('an effort, one call at most and top_k reach the run', async ({ real, client }) => {
+test('an effort, a budget, one call at most and top_k reach the run', async ({ real, client }) => {
   const thinking = (budget_tokens: number) => ({ type: 'enabled' as const, budget_tokens });
   const adaptive = { type: 'adaptive' as const };
-  for (const [more, effort] of [
-    [{ thinking: thinking(1024) }, 'low'],
-    [{ thinking: thinking(8192) }, 'medium'],
-    [{ thinking: thinking(30_000) }, 'high'],
+  for (const [more, effort, budget] of [
+    [{ thinking: thinking(1024) }, undefined, 1024],
+    [{ thinking: thinking(5) }, undefined, 5],
     [{ thinking: adaptive, output_config: { effort: 'max' } }, 'max'],
     [{ thinking: adaptive }, undefined],
     [{ thinking: { type: 'disabled' } }, undefined],
     [{ output_config: { effort: 'low' } }, undefined],
   ] as const) {
     await client.messages.create({ ...ASKED, ...more } as never);
-    assert.is(real.provider.asked.at(-1)?.request.reasoning_effort, effort, JSON.stringify(more));
+    const { request } = real.provider.asked.at(-1) ?? {};
+    const { reasoning_effort, reasoning_budget_tokens } = request ?? {};
+    assert.equal([reasoning_effort, reasoning_budget_tokens], [effort, budget]);
   }
+  const refused = await failed(client.messages.create({ ...ASKED, thinking: thinking(1.5) }));
+  assert.is(refused.status, 400);
+  assert.match(JSON.stringify(refused.error), 'thinking.budget_tokens');
   const tools = [{ name: 't', input_schema: { type: 'object' as const } }];
   const tool_choice = { type: 'auto' as const, disable_parallel_tool_use: true };
   await client.messages.create({ ...ASKED, tools, tool_choice, top_k: 7 } as never);

@@ -202,6 +202,27 @@ test('each parameter reaches the provider', async ({ real, client }) => {
   assert.equal(run?.metadata, { team: 'a' });
 });
 
+test('a budget of reasoning is asked for by all its names', async ({ real, client }) => {
+  for (const more of [
+    { reasoning_budget_tokens: 5 },
+    { thinking_budget_tokens: 5 },
+    { thinking_token_budget: 5 },
+    { thinking_budget: 5 },
+    { reasoning: { max_tokens: 5 } },
+    { reasoning: { max_tokens: 5, effort: 'low' }, thinking_budget: 5 },
+    { thinking_budget: -1 },
+  ]) {
+    const sent = { ...hi, ...(more as object) };
+    await client.chat.completions.create(sent);
+    const { reasoning_budget_tokens, reasoning_effort } = asked(real);
+    const budget = more.thinking_budget === -1 ? undefined : 5;
+    const effort = 'reasoning' in more ? more.reasoning?.effort : undefined;
+    assert.equal([reasoning_budget_tokens, reasoning_effort], [budget, effort]);
+    await client.responses.create({ model: hi.model, input: 'Hi', ...(more as object) });
+    assert.is(asked(real).reasoning_budget_tokens, budget);
+  }
+});
+
 test('a verbosity that the model cannot be asked for is named as ignored', async ({ client }) => {
   const ignored = async (verbosity: 'low' | 'medium' | 'high') => {
     const { response } = await client.chat.completions.create({ ...hi, verbosity }).withResponse();

@@ -7,6 +7,7 @@ import { isNote } from './grammar/merge.ts';
 import { countWays, type TextForm, takeText, textGrammar } from './grammar/text-form.ts';
 import type { LoadedModel } from './load.ts';
 import type { Token } from './native/model.ts';
+import type { AnswerPieces } from './reader/answer.ts';
 import type { Reader } from './reader/reader.ts';
 
 /** What an answer must consist of. */
@@ -29,7 +30,7 @@ export interface ThoughtBound {
  * The grammar that the next token must follow. It depends on the answer so far alone, so it is the
  * same after a resume.
  *
- * 1. Reasoning is free up to its bound. Then the next tokens must spell its end.
+ * 1. Reasoning is free up to its bound, and to the end of a letter. Then its end is forced.
  * 2. The text after it has one grammar, the arguments of each call another one.
  * 3. A grammar ends with its text or arguments. Then the model can only end.
  */
@@ -37,6 +38,7 @@ export class Constraint {
   private readonly loaded: LoadedModel;
   private readonly required: Required | null;
   private readonly thoughts: ThoughtBound | null;
+  private readonly answer: Pick<AnswerPieces, 'reader' | 'isWhole'>;
   private readonly reader: Reader;
   /** Tokens of reasoning so far. */
   private thought = 0;
@@ -48,12 +50,13 @@ export class Constraint {
   constructor(
     loaded: LoadedModel,
     { required, thoughts }: { required: Required | null; thoughts: ThoughtBound | null },
-    reader: Reader,
+    answer: Pick<AnswerPieces, 'reader' | 'isWhole'>,
   ) {
     this.loaded = loaded;
     this.required = required;
     this.thoughts = thoughts;
-    this.reader = reader;
+    this.answer = answer;
+    this.reader = answer.reader;
     this.change();
   }
 
@@ -67,9 +70,18 @@ export class Constraint {
     return this.present;
   }
 
+  /** Whether the token after the next one is free, whatever the next one is. */
+  get isFreeAfter(): boolean {
+    if (this.required !== null || this.present !== undefined) return false;
+    return this.thoughts === null || this.thought + 1 < this.thoughts.tokens;
+  }
+
   /** Notes a token of an earlier attempt. Throws resume_failed for a token that cannot be next. */
   accept(token: Token): void {
-    if (this.present?.accept(token) === false) throw new SvcError('resume_failed');
+    if (this.present?.accept(token) !== false) return;
+    // An earlier version ended reasoning with other tokens, or inside of a letter.
+    if (this.phase !== END_OF_REASONING) throw new SvcError('resume_failed');
+    this.dispose();
   }
 
   /** Frees the grammar. The next token is free. */
@@ -104,17 +116,23 @@ export class Constraint {
 
   private phaseNow(): string | null {
     const { argumentsOf, isReasoning, hasCalls } = this.reader;
-    if (isReasoning && this.thoughts !== null && this.thought >= this.thoughts.tokens)
-      return END_OF_REASONING;
+    if (isReasoning && this.hasThoughtEnough) return END_OF_REASONING;
     if (this.required === null) return null;
     if (argumentsOf !== null) return `arguments of ${argumentsOf.name}`;
     return isReasoning || hasCalls || this.required.text === 'free' ? null : TEXT;
   }
 
+  private get hasThoughtEnough(): boolean {
+    if (this.thoughts === null) return false;
+    if (this.phase === END_OF_REASONING) return true;
+    const over = this.thought - this.thoughts.tokens;
+    return over >= LETTER_TOKENS || (over >= 0 && this.answer.isWhole);
+  }
+
   /** Null: a call that the model need not write has a schema that no grammar can say. */
   private grammarFor(phase: string): Grammar | null {
     if (phase === END_OF_REASONING || this.required === null)
-      return this.make([`root ::= ${literal(this.thoughts?.close ?? '')}`]);
+      return this.make([`root ::= ${this.spelled(this.thoughts?.close ?? '')}`]);
     const { text, row, tools } = this.required;
     if (phase !== TEXT) {
       const called = this.reader.argumentsOf;
@@ -141,6 +159,15 @@ export class Constraint {
     return this.make([`root ::= answer | ${begins}`, answer], onText);
   }
 
+  /** The tokens that the model was trained with. Only where they do not spell it, any that do. */
+  private spelled(close: string): string {
+    const { model } = this.loaded;
+    const tokens = model.tokenize(close, true, true);
+    const ends = tokens.some((token) => model.isEogToken(token));
+    if (ends || model.detokenize(tokens, true) !== close) return literal(close);
+    return tokens.map((token) => `<[${token}]>`).join(' ');
+  }
+
   private make(rules: readonly string[], onText?: (text: string) => void): Grammar {
     const made = () => new Grammar(this.loaded.model, rules.join('\n'), onText);
     const text = this.required?.text;
@@ -151,6 +178,8 @@ export class Constraint {
 
 const TEXT = 'text';
 const END_OF_REASONING = 'end of reasoning';
+/** The most tokens that end a letter. It has at most four bytes. */
+const LETTER_TOKENS = 3;
 
 /** The schema of the arguments of a tool. Without parameters there is exactly one value. */
 function argumentsOf(tool: Tool | undefined): Readonly<Record<string, unknown>> {

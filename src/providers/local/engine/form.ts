@@ -116,8 +116,8 @@ function callRows(loaded: LoadedModel, order: RunOrder): readonly CallRow[] {
 
 /** How long the model may reason. Null: as long as it wants, or it has no form of reasoning. */
 export function thoughtBound(loaded: LoadedModel, order: RunOrder): ThoughtBound | null {
-  const { reasoning_effort: effort } = order.options;
-  const tokens = effort === undefined ? undefined : REASONING_TOKENS[effort];
+  const { reasoning_effort: effort, reasoning_budget_tokens: budget } = order.options;
+  const tokens = budget ?? (effort === undefined ? undefined : REASONING_TOKENS[effort]);
   const reasoning = thoughtRow(loaded, order)?.reasoning ?? null;
   return tokens === undefined || reasoning === null ? null : { tokens, close: reasoning.closing };
 }
@@ -129,6 +129,11 @@ const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], num
   low: 1024,
   medium: 4096,
 };
+
+/** The effort that the template is asked for. Without any tokens a model need not begin. */
+export function effortOf({ options }: RunOrder): Options['reasoning_effort'] | undefined {
+  return options.reasoning_budget_tokens === 0 ? 'none' : options.reasoning_effort;
+}
 
 /** What the answer must consist of. Null: the model is free. */
 export function requiredForm(loaded: LoadedModel, order: RunOrder): Required | null {

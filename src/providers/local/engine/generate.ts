@@ -106,8 +106,8 @@ async function generateWithin(
   const explained: TokenLogprob[] = [];
   const sampler = new TokenSampler(model, samplingOf(generation, constraint));
   const ends = (token: Token) => loaded.stops.has(token) || model.isEogToken(token);
-  const isFree = constraint === null && !answer.reader.mayEnd;
-  const goesOn = (token: Token, tokens: number) => isFree && tokens < most && !ends(token);
+  const goesOn = (token: Token, tokens: number) =>
+    constraint?.isFreeAfter !== false && !answer.reader.mayEnd && tokens < most && !ends(token);
   const stepping = { decoder, member, slot, sampler, batch, states, goesOn, signal };
   try {
     for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
@@ -168,13 +168,13 @@ function openAnswer(loaded: LoadedModel, order: RunOrder, isReasoning: boolean):
 function constraintOf(
   loaded: LoadedModel,
   order: RunOrder,
-  { reader }: AnswerPieces,
+  answer: AnswerPieces,
 ): Constraint | null {
   const required = requiredForm(loaded, order);
   const thoughts = thoughtBound(loaded, order);
   return required === null && thoughts === null
     ? null
-    : new Constraint(loaded, { required, thoughts }, reader);
+    : new Constraint(loaded, { required, thoughts }, answer);
 }
 
 function endOf(

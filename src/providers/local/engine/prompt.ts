@@ -8,7 +8,7 @@ import {
   textOf,
 } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
-import { callableTools, checkCapabilities, templateFor, thoughtRow } from './form.ts';
+import { callableTools, checkCapabilities, effortOf, templateFor, thoughtRow } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import {
@@ -67,7 +67,7 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
     const text = template.render({
       messages,
       tools: callableTools(order),
-      reasoning_effort: order.options.reasoning_effort,
+      reasoning_effort: effortOf(order),
       now: timeOf(order),
       plain: (text) => structure.cut(text),
     });

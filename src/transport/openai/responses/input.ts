@@ -9,8 +9,7 @@ import { namedServers, narrowingOf } from '../../dialect/mcp-tools.ts';
 import { messagesOfRequest } from '../conversation-items.ts';
 import {
   anything,
-  effort,
-  effortOf,
+  budgets,
   flag,
   formatOf,
   name,
@@ -18,6 +17,8 @@ import {
   object,
   only,
   pick,
+  reasoning,
+  reasoningOf,
   SAMPLING_ALONE,
   sampling,
   schemaFields,
@@ -61,7 +62,7 @@ const options = {
   text: v.nullish(object({ format: v.nullish(format), verbosity })),
   reasoning: v.nullish(
     object({
-      effort,
+      ...reasoning,
       /** An answer has the whole reasoning, if its provider sends it. */
       summary: v.nullish(text),
       generate_summary: v.nullish(text),
@@ -69,6 +70,7 @@ const options = {
       context: v.nullish(text),
     }),
   ),
+  ...budgets,
   truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
   /** Its items come before the input, and the response is added to it. */
   conversation: v.nullish(v.union([text, object({ id: text })], 'must be an id.')),
@@ -193,7 +195,7 @@ export async function runOfResponse(
       // an answer applies to it.
       tool_choice: compacts ? (tools.length === 0 ? null : 'none') : choice,
       parallel_tool_calls: body.parallel_tool_calls === false ? false : null,
-      reasoning_effort: effortOf(body.reasoning?.effort),
+      ...reasoningOf(body.reasoning?.effort, body),
       verbosity: verbosityOf(body.text?.verbosity),
       response_format: compacts ? null : formatOf(body.text?.format),
       logprobs: body.top_logprobs ?? (wantsLogprobs ? 0 : null),

@@ -32,6 +32,11 @@ export class AnswerPieces {
     this.controlText = controlText;
   }
 
+  /** Whether the tokens so far end with a whole letter. */
+  get isWhole(): boolean {
+    return this.text.isWhole;
+  }
+
   /** Throws resume_failed if the tokens do not spell what was delivered. */
   push(token: number): readonly Piece[] {
     const wasReasoning = this.reader.isReasoning;
@@ -145,6 +150,10 @@ export class TokenText<T> {
 
   constructor(detokenize: Detokenize<T>) {
     this.detokenize = detokenize;
+  }
+
+  get isWhole(): boolean {
+    return this.pending.length === 0;
   }
 
   push(tokens: readonly T[]): string {
