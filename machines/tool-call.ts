@@ -1,6 +1,6 @@
 import { type AnyMachineSnapshot, type SnapshotFrom, setup } from 'xstate';
 import type { RunEvent } from '../src/contract/events.ts';
-import type { ToolPolicy } from '../src/contract/options.ts';
+import type { ToolPolicy } from '../src/contract/words.ts';
 import type { EventOf } from './events.ts';
 import { withRules } from './machine.ts';
 import type { ToolResultPart } from './messages.ts';

@@ -32,7 +32,9 @@ if (major < 22 || minor < (FIRST[major] || 0)) {
   const folder = cacheFolder();
   const argv = process.argv.slice(2);
   const isVersion = argv[0] === '--version' || argv[0] === '-v';
-  const [first, second] = isVersion ? ['version'] : argv.filter((word) => word[0] !== '-');
+  const isHelp = argv.includes('--help') || argv.includes('-h');
+  const words = argv.filter((word) => word[0] !== '-');
+  const [first, second] = isHelp ? ['help'] : isVersion ? ['version'] : words;
   const quick =
     typeof QUICK === 'undefined'
       ? undefined

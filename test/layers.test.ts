@@ -35,7 +35,7 @@ const TABLES = [
   'src/config/refuse-configured.ts',
   'src/contract/attention.ts',
   'src/contract/options.ts',
-  'src/contract/run-filters.ts',
+  'src/contract/words.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',
   'src/config/mcp-file.ts',
@@ -210,7 +210,7 @@ const layers: Record<string, Layer> = {
   'src/transport/grpc': { may: [...SERVES, 'src/kernel/clock.ts'], types: PORTS },
   'src/transport/control': { may: SERVES, types: PORTS },
 
-  'src/cli/commands.ts': { may: ['src/contract/options.ts', 'src/contract/run-filters.ts'] },
+  'src/cli/commands.ts': { may: ['src/contract/options.ts', 'src/contract/words.ts'] },
   'src/cli': {
     // The ids of calls.
     may: [...CLIENT, ...PLACE, 'src/logs', 'machines/messages.ts'],
@@ -341,7 +341,7 @@ const layers: Record<string, Layer> = {
 /** Entries of processes and threads. Any other file that nothing imports is dead. */
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
-  'src/cli/quick-command.ts': 'every quick command, as tools/build.mjs writes it',
+  'src/cli/quick-help.ts': 'the help, as tools/build.mjs writes it',
 };
 /** The code of each command, which the program imports by its name. */
 const starts = commands.map(({ file }) => `src/cli/${file}.ts`);

@@ -87,17 +87,21 @@ function withCommands(text, path) {
 
 /**
  * The first file of each quick command: its text comes from the table of commands. What it
- * needs without a daemon is not in it: the whole program does that.
+ * needs without a daemon is not in it: the whole program does that. The help is one of them.
  */
 const quick = {
   name: 'quick',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^quick:/ }, ({ path }) => ({ path, namespace: 'quick' }));
-    onResolve({ filter: /\/(whole-id|stored-log)\.ts$/ }, ({ path, kind }) =>
+    onResolve({ filter: /\/(whole-id|stored-log|chat)\.ts$/ }, ({ path, kind }) =>
       kind === 'dynamic-import' ? { path, namespace: 'not-quick' } : undefined,
     );
     onLoad({ filter: /./, namespace: 'not-quick' }, () => ({
       contents: `import { NOT_QUICK } from './quick-command.ts'; throw NOT_QUICK;`,
+      resolveDir: resolve('src/cli'),
+    }));
+    onLoad({ filter: /^quick:help$/, namespace: 'quick' }, () => ({
+      contents: `export { main } from './quick-help.ts';`,
       resolveDir: resolve('src/cli'),
     }));
     onLoad({ filter: /^quick:/, namespace: 'quick' }, ({ path }) => {
@@ -152,12 +156,10 @@ const { partOf } = await import('./package/part.ts');
 /** What `CommandForm` in src/cli/parse/line.ts has. */
 const FORM = ['name', 'args', 'flags', 'short', 'value', 'many'];
 const QUICK = commands.filter(({ isQuick }) => isQuick);
-await bundle([MAIN], {
-  bundle: false,
-  define: { BUILD, QUICK: JSON.stringify(QUICK.map(({ name }) => name)) },
-});
+const QUICK_NAMES = [...QUICK.map(({ name }) => name), 'help'];
+await bundle([MAIN], { bundle: false, define: { BUILD, QUICK: JSON.stringify(QUICK_NAMES) } });
 await bundle(
-  QUICK.map(({ name }) => ({
+  QUICK_NAMES.map((name) => ({
     in: `quick:${name}`,
     out: `src/cli/quick/${name.replace(' ', '-')}`,
   })),

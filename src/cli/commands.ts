@@ -1,5 +1,5 @@
 import { optionRows, options } from '../contract/options.ts';
-import { runFilters } from '../contract/run-filters.ts';
+import { runFilters } from '../contract/words.ts';
 
 /**
  * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are

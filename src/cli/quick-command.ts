@@ -32,11 +32,15 @@ export function quickCommand(
       process.removeAllListeners('uncaughtException');
       return false;
     }
-    // Only a success has gone the whole way, with all the functions that it needs.
-    if (process.exitCode === 0) keepCode();
-    // All is written. Without this, Node first frees its whole memory.
-    process.exit();
+    return endWith(keepCode);
   };
+}
+
+/** All is written. Without the exit, Node first frees its whole memory. */
+export function endWith(keepCode: () => void): never {
+  // Only a success has gone the whole way, with all the functions that it needs.
+  if (process.exitCode === 0) keepCode();
+  process.exit();
 }
 
 /** Null for a line that the whole program has to read. */

@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join } from 'node:path';
-import { TOOL_POLICIES, type ToolPolicy } from '../contract/options.ts';
+import { TOOL_POLICIES, type ToolPolicy } from '../contract/words.ts';
 import { SvcError } from '../errors.ts';
 import { MCP_SERVERS_MAX } from '../limits.ts';
 import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { type Attention, CACHE_TYPES } from '../contract/attention.ts';
-import { LOG_LEVELS, RECOVERIES } from '../contract/options.ts';
+import { LOG_LEVELS, RECOVERIES } from '../contract/words.ts';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';

@@ -12,14 +12,9 @@ import type {
   TokenLogprob,
 } from '../../machines/messages.ts';
 import type { Price } from '../config/value.ts';
-import {
-  type AnswerOptions,
-  type Options,
-  optionRows,
-  type RECOVERIES,
-  type ToolPolicy,
-} from './options.ts';
+import { type AnswerOptions, type Options, optionRows } from './options.ts';
 import { completion, type FinishReason } from './run.ts';
+import type { RECOVERIES, ToolPolicy } from './words.ts';
 
 /**
  * The fields of a run's events: the types of the machine are made of these schemas.

@@ -5,8 +5,8 @@ import { type Limits, limitSpecs } from '../limits.ts';
 import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
 import { checkMessages } from './messages.ts';
 import { type RunInput, runInput, splitServers, withToolServers } from './run.ts';
-import { byFilter } from './run-filters.ts';
 import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
+import { byFilter } from './words.ts';
 
 /**
  * What a request holds. Every transport takes the same fields. A field that is null counts as not

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { TOOL_POLICIES } from './options.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
+import { TOOL_POLICIES } from './words.ts';
 
 /** What users see of servers of tools. Never the value of a variable or of a header. */
 

@@ -2,7 +2,6 @@ import * as v from 'valibot';
 import { limitSpecs } from '../limits.ts';
 import { answerPart, message, recordedMessage } from './messages.ts';
 import { optionEntries, recordedOptions } from './option-schemas.ts';
-import { RECOVERIES, RUN_STATES } from './options.ts';
 import { errorBody, orNull } from './records.ts';
 import {
   filled,
@@ -17,6 +16,7 @@ import {
   whole,
   wholeFrom,
 } from './vocabulary.ts';
+import { RECOVERIES, RUN_STATES } from './words.ts';
 
 /**
  * A run: its request, and its record as users see it. Each field is declared here alone, with its

@@ -1,16 +1,23 @@
 import { platform } from './platform.ts';
 
 // Not imported: see paths.ts.
-const { fstatSync, readFileSync } = process.getBuiltinModule('node:fs');
+const { fstatSync, readFileSync, statSync } = process.getBuiltinModule('node:fs');
 
 /** Whether the descriptor is a terminal. */
 export function isTerminal(fd: number): boolean {
   try {
-    // Checked first: a pipe or a file does not need the tty module.
-    return fstatSync(fd).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(fd);
+    // Checked first: the tty module, which loads that of sockets, is slow.
+    const found = fstatSync(fd);
+    if (!found.isCharacterDevice() || found.rdev === nullDevice()) return false;
+    return process.getBuiltinModule('node:tty').isatty(fd);
   } catch {
     return false;
   }
+}
+
+/** What a script or a service mostly has for stdin. Undefined on Windows. */
+function nullDevice(): number | undefined {
+  return statSync('/dev/null', { throwIfNoEntry: false })?.rdev;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { LogLevel } from '../config/settings.ts';
-import { LOG_LEVELS } from '../contract/options.ts';
+import { LOG_LEVELS } from '../contract/words.ts';
 
 /** Which lines match. */
 export interface LogFilter {

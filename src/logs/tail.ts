@@ -1,4 +1,4 @@
-import { defaultLimits } from '../limits.ts';
+import { fixedLimits } from '../limits.ts';
 import { type LogSource, openLogs } from './files.ts';
 import { createFilter, type LogFilter, readLine } from './filter.ts';
 
@@ -43,7 +43,7 @@ async function* readGroups(
   query: TailQuery,
   options: TailOptions,
 ): AsyncGenerator<string[]> {
-  const { search_bytes = defaultLimits.log_search_bytes, block_bytes = BLOCK_BYTES } = options;
+  const { search_bytes = fixedLimits.log_search_bytes, block_bytes = BLOCK_BYTES } = options;
   const judge = createFilter(query);
   const [newest] = sources;
   try {

@@ -10,8 +10,9 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Whether a character takes two columns by itself. */
+/** Whether a character takes two columns by itself. The expression takes time to build. */
 export function isWide(character: string): boolean {
+  if (character < FIRST_WIDE) return false;
   wide ??= new RegExp(WIDE, 'u');
   return wide.test(character);
 }
@@ -57,6 +58,7 @@ const PLAIN = /^[\x20-\x7e]*$/;
 const BARE = String.raw`^[\p{M}\p{Cf}]+$`;
 /** The selector makes the character before it an emoji. */
 const AS_EMOJI = '\ufe0f';
+const FIRST_WIDE = '\u1100';
 /** East Asian scripts, full-width forms, and what is drawn as an emoji. */
 const WIDE = [
   String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]`,

@@ -78,7 +78,9 @@ export class WordWrap {
  * first begin below the text, which begins at the column `indent`.
  */
 export function hanging(text: string, indent: number, columns: number): string {
-  const wrap = new WordWrap(() => Math.max(TEXT_MIN, columns - indent));
+  const room = Math.max(TEXT_MIN, columns - indent);
+  if (widthOf(text) <= room) return text.trimEnd();
+  const wrap = new WordWrap(() => room);
   return below(wrap.add(text) + wrap.end(), indent);
 }
 

@@ -1,6 +1,6 @@
 import type { MediaPart } from '../../machines/messages.ts';
 import type { McpServersRecord, McpServerTools } from '../contract/mcp.ts';
-import type { ToolPolicy } from '../contract/options.ts';
+import type { ToolPolicy } from '../contract/words.ts';
 
 /**
  * The port to servers of tools. The rest of `src/mcp/` implements it; only the runtime calls it.

@@ -14,7 +14,7 @@ import {
   transportOf,
 } from '../config/mcp-file.ts';
 import type { McpServerRecord, McpServersRecord, McpServerTools } from '../contract/mcp.ts';
-import type { ToolPolicy } from '../contract/options.ts';
+import type { ToolPolicy } from '../contract/words.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import { asRecord } from '../json.ts';
 import type { EffectHandlers, Log, StreamPort } from '../kernel/port.ts';

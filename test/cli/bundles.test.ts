@@ -1,26 +1,49 @@
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
+import { HealthImplementation } from 'grpc-health-check';
 import * as assert from 'uvu/assert';
-import { PROGRAM } from '../helpers/svc.ts';
-import { completed, run, suiteWithDaemon } from './fake-daemon.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
+import { type Home, PROGRAM } from '../helpers/svc.ts';
+import { completed, run, runtimeFile, suiteWithDaemon } from './fake-daemon.ts';
 
 /** What a command loads decides how fast it is, on any machine. */
 const test = suiteWithDaemon('bundles of commands');
 
 const ASKS = ['net', 'stream'];
+/** Tables that take half a millisecond to build. */
+const LIMITS = 'src/limits.ts';
+const OPTIONS = 'src/contract/options.ts';
+const SETTINGS = 'src/config/settings.ts';
+const TABLES = [LIMITS, OPTIONS, 'src/cli/commands.ts'];
+interface Loads {
+  args?: string[];
+  /** By default the words of the command are the name. */
+  file?: string;
+  kib: number;
+  needs?: string[];
+  /** The slow tables that it has. */
+  tables?: string[];
+}
+
 /** Commands with a bound of their bundle in KiB, a twelfth above it, and the slow modules. */
-const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] }> = {
+const COMMANDS: Record<string, Loads> = {
   version: { kib: 43 },
-  status: { kib: 81, needs: ASKS },
-  health: { args: ['--source', 'socket'], kib: 61, needs: ASKS },
+  // It needs a limit where no daemon answers.
+  status: { kib: 81, needs: ASKS, tables: [LIMITS] },
+  health: { args: ['--source', 'socket'], kib: 68, needs: ASKS },
+  'health --source grpc': { file: 'health', kib: 68, needs: ASKS },
+  '--help': { file: 'help', kib: 104, tables: TABLES },
+  'help run': { file: 'help', kib: 104, tables: TABLES },
   // What --run needs is in the whole program.
-  logs: { args: ['--tail', '5'], kib: 95 },
-  run: { args: ['hi', '--no-start'], kib: 219, needs: ASKS },
-  'runs list': { kib: 73, needs: ASKS },
+  logs: { args: ['--tail', '5'], kib: 85, tables: [LIMITS] },
+  run: { args: ['hi', '--no-start'], kib: 177, needs: ASKS, tables: [LIMITS, OPTIONS, SETTINGS] },
+  'runs list': { kib: 62, needs: ASKS },
   usage: { kib: 67, needs: ASKS },
   'model list': { kib: 55, needs: ASKS },
-  'provider list': { kib: 110, needs: ASKS },
+  'provider list': { kib: 120, needs: ASKS, tables: [LIMITS, OPTIONS, SETTINGS] },
 };
 const NOTHING_USED = {
   groups: [],
@@ -63,7 +86,33 @@ const REPORT = `
     process.getBuiltinModule('fs').writeSync(2, '\\n' + JSON.stringify({ files, builtin }));
   });`;
 
-for (const [command, { args = [], kib, needs = [] }] of Object.entries(COMMANDS)) {
+/** The option of Node with which a process reports. */
+function reporting(home: Home): string {
+  const report = join(home.folder, 'report.mjs');
+  writeFileSync(report, REPORT);
+  return `--import ${report}`;
+}
+
+function reportIn(stderr: string): { files: string[]; builtin: string[] } {
+  return JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
+}
+
+const grpc = new GrpcServer();
+new HealthImplementation({ 'svc.livez': 'SERVING', 'svc.readyz': 'SERVING' }).addToServer(grpc);
+const bound = new Promise<number>((resolve, reject) =>
+  grpc.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) =>
+    error ? reject(error) : resolve(port),
+  ),
+);
+test.after(() => grpc.forceShutdown());
+
+async function listenOnGrpc(home: Home): Promise<void> {
+  const addresses = { ...runtimeFile.addresses, grpc: `127.0.0.1:${await bound}` };
+  await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, addresses });
+}
+
+for (const [command, loads] of Object.entries(COMMANDS)) {
+  const { args = [], file = command.replace(' ', '-'), kib, needs = [], tables = [] } = loads;
   test(`svc ${command} is one file, and loads no slow module of Node`, async ({ home, daemon }) => {
     daemon.on('run.start', ({ event, result }) => {
       event({ run });
@@ -73,16 +122,12 @@ for (const [command, { args = [], kib, needs = [] }] of Object.entries(COMMANDS)
     daemon.on('usage', ({ result }) => result(NOTHING_USED));
     daemon.on('model.list', ({ result }) => result({ models: [] }));
     daemon.on('provider.list', ({ result }) => result({ providers: [] }));
-    const report = join(home.folder, 'report.mjs');
-    writeFileSync(report, REPORT);
+    await listenOnGrpc(home);
     const { code, stderr } = await home.svc([...command.split(' '), ...args], {
-      env: { NODE_OPTIONS: `--import ${report}` },
+      env: { NODE_OPTIONS: reporting(home) },
     });
     assert.is(code, 0, stderr);
-    const { files, builtin } = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '') as {
-      files: string[];
-      builtin: string[];
-    };
+    const { files, builtin } = reportIn(stderr);
     const ours = files.filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
     assert.equal(ours, [PROGRAM]);
     assert.equal(
@@ -91,12 +136,23 @@ for (const [command, { args = [], kib, needs = [] }] of Object.entries(COMMANDS)
     );
     const most = needs.length === 0 ? BUILTINS_MAX.alone : BUILTINS_MAX.asking;
     assert.ok(builtin.length <= most, builtin.join(' '));
-    const { size } = statSync(
-      join(dirname(PROGRAM), 'cli', 'quick', `${command.replace(' ', '-')}.js`),
-    );
-    assert.ok(size <= kib * 1024, `${size} bytes`);
+    const bundle = join(dirname(PROGRAM), 'cli', 'quick', `${file}.js`);
+    assert.ok(statSync(bundle).size <= kib * 1024, `${statSync(bundle).size} bytes`);
+    const { sources } = JSON.parse(readFileSync(`${bundle}.map`, 'utf8')) as { sources: string[] };
+    const has = (table: string) => sources.some((source) => source.endsWith(`/${table}`));
+    assert.equal([LIMITS, OPTIONS, SETTINGS, ...TABLES.slice(2)].filter(has), tables);
   });
 }
+
+test('a command without stdin loads no module of terminals', ({ home }) => {
+  const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'logs', '--tail', '5'], {
+    env: { ...home.env, NODE_OPTIONS: reporting(home) },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  assert.is(status, 0, stderr);
+  assert.not(reportIn(stderr).builtin.includes('tty'));
+});
 
 test('the next run has the code that a run compiled, unless that is damaged', async ({ home }) => {
   const version = async () => {

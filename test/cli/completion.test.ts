@@ -8,7 +8,7 @@ import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run/chart.ts';
 import { commands } from '../../src/cli/commands.ts';
-import { RUN_STATES } from '../../src/contract/options.ts';
+import { RUN_STATES } from '../../src/contract/words.ts';
 import { buildsFor } from '../../src/home/engine-builds.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { atTerminal, commandOf, hasTerminal } from '../helpers/terminal.ts';

@@ -1,4 +1,4 @@
-import type { ToolPolicy } from '../../src/contract/options.ts';
+import type { ToolPolicy } from '../../src/contract/words.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Call, ToolInfo, ToolResult, ToolServers } from '../../src/mcp/port.ts';
 

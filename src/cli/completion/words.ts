@@ -1,7 +1,7 @@
 import { adapters } from '../../config/adapters.ts';
 import { knownProviders } from '../../config/known-providers.ts';
 import { settingWords } from '../../config/setting-keys.ts';
-import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/options.ts';
+import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/words.ts';
 import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 import { programs } from '../launch/programs.ts';
 

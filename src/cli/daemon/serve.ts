@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
-import { LOG_LEVELS } from '../../contract/options.ts';
+import { LOG_LEVELS } from '../../contract/words.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { programVersion } from '../../home/version.ts';

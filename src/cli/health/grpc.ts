@@ -1,82 +1,55 @@
-import type { Client, ServiceError } from '@grpc/grpc-js';
+import { callAfter } from '../../async/timers.ts';
 import { SvcError } from '../../errors.ts';
+import { GrpcCalls } from './grpc-calls.ts';
 import { ANSWER_MS, type Answer, type Source } from './sources.ts';
 
 /** The standard health service, grpc.health.v1. Its messages have one field each: coded by hand. */
 const CHECK = '/grpc.health.v1.Health/Check';
 const WATCH = '/grpc.health.v1.Health/Watch';
 const SERVING = 1;
-const DEADLINE_EXCEEDED = 4;
 
 export const grpc: Source = {
   async ask(address) {
-    const client = await open(address);
+    const calls = new GrpcCalls(address);
     try {
       const [live, ready] = await Promise.all([
-        check(client, 'svc.livez'),
-        check(client, 'svc.readyz'),
+        check(calls, 'svc.livez'),
+        check(calls, 'svc.readyz'),
       ]);
       return answer(live, ready);
     } finally {
-      client.close();
+      calls.close();
     }
   },
 
   async *watch(address, signal) {
-    const client = await open(address);
-    const call = client.makeServerStreamRequest(WATCH, encode, decode, 'svc.readyz');
-    const stop = () => call.cancel();
+    const calls = new GrpcCalls(address);
+    const stop = () => calls.close();
     signal.addEventListener('abort', stop);
     try {
-      for await (const ready of call as AsyncIterable<number>)
-        yield answer(await check(client, 'svc.livez'), ready);
+      for await (const ready of calls.call(WATCH, encode('svc.readyz')))
+        yield answer(await check(calls, 'svc.livez'), decode(ready));
     } catch (error) {
-      if (!signal.aborted) throw failure(error as ServiceError);
+      if (!signal.aborted) throw error;
     } finally {
       signal.removeEventListener('abort', stop);
-      client.close();
+      calls.close();
     }
   },
 };
 
-/** Imports the library on use: the bundle of the quick commands contains this file. */
-async function open(address: string): Promise<Client> {
-  const { Client, credentials } = await import('@grpc/grpc-js');
-  const isSecure = address.startsWith('grpcs:');
-  // The request has no secret: see connectSecurely in sources.ts.
-  const by = isSecure
-    ? credentials.createSsl(null, null, null, { rejectUnauthorized: false })
-    : credentials.createInsecure();
-  return new Client(address.replace(/^[a-z]+:\/\//, ''), by, {
-    'grpc.enable_http_proxy': 0,
-    // Without a name the library sends the number of the address as one, and Node.js warns.
-    ...(isSecure ? { 'grpc.ssl_target_name_override': 'localhost' } : {}),
-  });
-}
-
-function check(client: Client, service: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    client.makeUnaryRequest(
-      CHECK,
-      encode,
-      decode,
-      service,
-      { deadline: Date.now() + ANSWER_MS },
-      (error, value) => (error === null ? resolve(value ?? 0) : reject(failure(error))),
-    );
-  });
-}
-
-function failure(error: ServiceError): SvcError {
-  if (error.code === DEADLINE_EXCEEDED)
-    return new SvcError('timed_out', `There was no answer within ${ANSWER_MS / 1000} s.`, {
-      cause: error,
-    });
-  return new SvcError(
-    'daemon_not_running',
-    `The health service answers with status ${error.code}.`,
-    { cause: error },
+async function check(calls: GrpcCalls, service: string): Promise<number> {
+  const late = Promise.withResolvers<never>();
+  const forget = callAfter(ANSWER_MS, () =>
+    late.reject(new SvcError('timed_out', `There was no answer within ${ANSWER_MS / 1000} s.`)),
   );
+  try {
+    const messages = calls.call(CHECK, encode(service));
+    const { value, done } = await Promise.race([messages.next(), late.promise]);
+    return done === true ? 0 : decode(value);
+  } finally {
+    forget();
+  }
 }
 
 function answer(live: number, ready: number): Answer {

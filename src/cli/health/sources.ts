@@ -102,19 +102,11 @@ function reportIn(body: string): Report {
  * connection_lost for a truncated or foreign answer.
  */
 async function get(base_url: string, path: string): Promise<{ status: number; body: string }> {
-  const { protocol, hostname, port, host } = new URL(
-    base_url.includes('://') ? base_url : `http://${base_url}`,
-  );
-  const isSecure = protocol === 'https:';
-  const at = {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port || (isSecure ? 443 : 80)),
-  };
-  const socket = isSecure ? connectSecurely(at) : connect(at);
+  const { socket, host, opened } = connectTo(base_url);
   socket.setTimeout(ANSWER_MS, () =>
     socket.destroy(new SvcError('timed_out', `There was no answer within ${ANSWER_MS / 1000} s.`)),
   );
-  socket.once(isSecure ? 'secureConnect' : 'connect', () =>
+  socket.once(opened, () =>
     socket.write(
       `GET ${path} HTTP/1.0\r\nHost: ${host}\r\nAccept: application/health+json\r\n\r\n`,
     ),
@@ -128,19 +120,42 @@ async function get(base_url: string, path: string): Promise<{ status: number; bo
     }
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new SvcError('daemon_not_running', `Nothing answers at ${host} (${code}).`, { cause });
+    throw noAnswer(host, cause);
   }
   return parse(text);
 }
 
+/** Nothing is at the address, or the connection broke. */
+export function noAnswer(host: string, cause: unknown): SvcError {
+  const { code } = cause as NodeJS.ErrnoException;
+  return new SvcError('daemon_not_running', `Nothing answers at ${host} (${code}).`, { cause });
+}
+
 /**
- * The address is that of the daemon of this home, and the request has no secret. So a certificate
- * of an unknown authority, or of another name, is as good as none.
+ * Connects to an address with or without a scheme. `opened` is the event after which it can be
+ * written. The address is that of the daemon of this home, and the request has no secret. So a
+ * certificate of an unknown authority, or of another name, is as good as none.
  */
-function connectSecurely(at: { host: string; port: number }): Socket {
-  const { connect } = process.getBuiltinModule('node:tls');
-  return connect({ ...at, rejectUnauthorized: false });
+export function connectTo(
+  address: string,
+  ALPNProtocols?: string[],
+): { socket: Socket; host: string; isSecure: boolean; opened: string } {
+  const { protocol, hostname, port, host } = new URL(
+    address.includes('://') ? address : `http://${address}`,
+  );
+  const isSecure = protocol === 'https:' || protocol === 'grpcs:';
+  const at = {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || (isSecure ? 443 : 80)),
+  };
+  if (!isSecure) return { socket: connect(at), host, isSecure, opened: 'connect' };
+  const tls = process.getBuiltinModule('node:tls');
+  const socket = tls.connect({
+    ...at,
+    rejectUnauthorized: false,
+    ...(ALPNProtocols === undefined ? {} : { ALPNProtocols }),
+  });
+  return { socket, host, isSecure, opened: 'secureConnect' };
 }
 
 function parse(answer: string): { status: number; body: string } {

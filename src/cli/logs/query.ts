@@ -1,4 +1,4 @@
-import { LOG_LEVELS } from '../../contract/options.ts';
+import { LOG_LEVELS } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';

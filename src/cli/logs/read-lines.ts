@@ -1,4 +1,4 @@
-import { defaultLimits } from '../../limits.ts';
+import { fixedLimits } from '../../limits.ts';
 import { readLine } from '../../logs/filter.ts';
 import type { LogQuery } from './query.ts';
 
@@ -26,7 +26,7 @@ export class ReadLines {
     this.skipped.clear();
     for (const line of this.recent) this.skipped.set(line, (this.skipped.get(line) ?? 0) + 1);
     const since = Math.max(this.query.since ?? 0, this.newest - OVERLAP_MS);
-    return { ...this.query, lines: defaultLimits.log_tail_lines, since };
+    return { ...this.query, lines: fixedLimits.log_tail_lines, since };
   }
 
   /** Whether the line was not read before. */

@@ -10,7 +10,7 @@ import {
   shortSummary,
   shownFlags,
 } from '../commands.ts';
-import { paint } from '../print/output.ts';
+import { isTerminal, paint } from '../print/output.ts';
 import { beside } from '../print/table.ts';
 
 const WIDTH_MAX = 100;
@@ -103,9 +103,9 @@ export function columns(rows: readonly (readonly [name: string, text: string])[]
   );
 }
 
-/** A pipe leads to a pager, on a screen of the usual width. */
+/** A pipe leads to a pager, on a screen of the usual width. Its stream is slow to make. */
 function width(): number {
-  return Math.min(WIDTH_MAX, terminalColumns(process.stdout));
+  return Math.min(WIDTH_MAX, terminalColumns(isTerminal(1) ? process.stdout : {}));
 }
 
 function title(text: string): string {

@@ -8,7 +8,8 @@ import {
   statSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import { numberFields, RECOVERIES } from '../../contract/options.ts';
+import { numberFields } from '../../contract/options.ts';
+import { RECOVERIES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';

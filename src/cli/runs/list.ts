@@ -1,5 +1,5 @@
 import { shownTarget } from '../../../machines/failover.ts';
-import { runFilters } from '../../contract/run-filters.ts';
+import { runFilters } from '../../contract/words.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';

@@ -1,4 +1,4 @@
-import { SCOPES } from '../../contract/options.ts';
+import { SCOPES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context, Flags } from '../context.ts';

@@ -12,11 +12,11 @@ import { machines, stateSnapshot } from '../history.ts';
 import { lifecycleInput } from '../inputs.ts';
 import type { McpServerRecord } from '../mcp.ts';
 import { node, nodeList } from '../nodes.ts';
-import { SCOPES } from '../options.ts';
 import { anyReport, lifecycleResult } from '../records.ts';
 import { appliedSettings } from '../settings.ts';
 import { usageInput, usageRecord } from '../usage.ts';
 import { count, flag, name, oneOf, text, wholeFrom } from '../vocabulary.ts';
+import { SCOPES } from '../words.ts';
 import { atQuery, usageQuery } from './query.ts';
 import { elsewhere, type HomeCall, ofHome, operation } from './row.ts';
 

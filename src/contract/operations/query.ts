@@ -1,9 +1,8 @@
 import * as v from 'valibot';
 import { check, wrong } from '../check.ts';
 import { WORDS_MAX } from '../inputs.ts';
-import { LOG_LEVELS } from '../options.ts';
-import { byFilter } from '../run-filters.ts';
 import { digits, name, oneOf, position, positionOrZero, query, truth } from '../vocabulary.ts';
+import { byFilter, LOG_LEVELS } from '../words.ts';
 
 /**
  * The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document

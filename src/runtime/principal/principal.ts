@@ -1,4 +1,4 @@
-import type { SCOPES } from '../../contract/options.ts';
+import type { SCOPES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 
 /**

@@ -9,7 +9,7 @@ import { isIn } from '../../../machines/step.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import { timeoutSignal } from '../../async/timers.ts';
 import { withoutNull } from '../../contract/check.ts';
-import type { ToolPolicy } from '../../contract/options.ts';
+import type { ToolPolicy } from '../../contract/words.ts';
 import { asSvcError, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import { systemCode, whyUnusable } from '../../causes.ts';
-import { SCOPES } from '../../contract/options.ts';
+import { SCOPES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import { platform } from '../../home/platform.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SCOPES } from '../../../src/contract/options.ts';
+import { SCOPES } from '../../../src/contract/words.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { platform } from '../../../src/home/platform.ts';
 import { requireScope } from '../../../src/runtime/principal/principal.ts';

@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { withoutNull } from '../../../src/contract/check.ts';
-import { SCOPES } from '../../../src/contract/options.ts';
+import { SCOPES } from '../../../src/contract/words.ts';
 import { unbounded } from '../../../src/transport/auth/holder.ts';
 import { createTokenAccess, NEVER } from '../../../src/transport/auth/token-access.ts';
 import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';

@@ -1,4 +1,39 @@
-import { RUN_STATES } from './options.ts';
+/**
+ * Words that are one of a few, and the filters of runs. Quick commands need them, and the tables of
+ * options and limits take long to build.
+ */
+
+/** The states of a run, by which runs are listed. The last five are its ends. */
+export const RUN_STATES = [
+  'queued',
+  'starting',
+  'streaming',
+  'backoff',
+  'suspended',
+  'calling',
+  'awaiting_approval',
+  'awaiting_decision',
+  'continuing',
+  'cancelling',
+  'completed',
+  'failed',
+  'cancelled',
+  'interrupted',
+  'timed_out',
+] as const;
+
+/** What a run may ask for if it is cut off. */
+export const RECOVERIES = ['resume', 'restart', 'end'] as const;
+
+/** What becomes of a call of a tool: it is carried out, a person is asked, or it is denied. */
+export const TOOL_POLICIES = ['allow', 'ask', 'deny'] as const;
+export type ToolPolicy = (typeof TOOL_POLICIES)[number];
+
+/** What a token allows: see all, ask, or everything. */
+export const SCOPES = ['read', 'run', 'approve', 'admin'] as const;
+
+/** Levels of the log of the daemon, lowest first. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
 /** By what runs are listed: one row each. The command line, the contract and HTTP read it. */
 export interface RunFilter {
