@@ -92,15 +92,14 @@ export const rows: readonly Row[] = [
     'startEngine',
     'engine.process_started engine.model_loaded',
   ),
-  row('providers/local/model-engine.ts', 'run', 'startAttempt', 'engine.stop_requested'),
   row(
-    'providers/local/process-engine.ts',
+    'providers/local/model-engine.ts',
     'run',
     'startAttempt',
     'engine.load_requested engine.work_started engine.work_finished engine.stop_requested',
   ),
   row(
-    'providers/local/process-engine.ts',
+    'providers/local/model-engine.ts',
     'engine',
     'startEngine',
     'engine.load_failed engine.exited',

@@ -4,7 +4,15 @@ import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../errors.ts';
 import { restrained } from '../../home/restrained.ts';
 import type { Reply } from './answer.ts';
-import type { EmbedOrder, LoadOrder, ReadOrder, RunOrder, ToEngine } from './engine/messages.ts';
+import {
+  ATTENTION,
+  type EmbedOrder,
+  type LoadOrder,
+  type ReadOrder,
+  type RunOrder,
+  type ToEngine,
+} from './engine/messages.ts';
+import type { Adapter } from './engine/native/adapters.ts';
 import {
   EngineChild,
   type EngineChildOptions,
@@ -12,7 +20,57 @@ import {
   NOT_STARTED,
 } from './engine-child.ts';
 import { type FromEngine, parseFromEngine } from './from-engine.ts';
+import type { Spawn } from './model-engine.ts';
+import type { ModelFile } from './model-files.ts';
 import type { PromptFiles } from './prompt-files.ts';
+
+/** What llama.cpp does, and for whom. Its process numbers it. */
+export type EngineOrder = Omit<RunOrder, 'id'> | Omit<EmbedOrder, 'id'> | Omit<ReadOrder, 'id'>;
+
+/** What processes of models have in common. */
+export interface EngineSettings extends Pick<EngineChildOptions, 'env' | 'limits' | 'log'> {
+  load: Omit<LoadOrder, 'type' | 'path' | 'templates'>;
+  /** The built-in model. Its chat template is trusted. For a GPU it is too small. */
+  built_in: string;
+  /** The chat templates that the configuration names for a file. */
+  templatesOf(model: ModelFile): Promise<string[]>;
+  /** Its LoRA adapters, with the scales of the model. */
+  adaptersOf(model: ModelFile): Promise<Adapter[]>;
+  prompts: Pick<PromptFiles, 'folder' | 'budget_bytes' | 'note'>;
+}
+
+/**
+ * What the next process of a model needs. The built-in one keeps no prompts: it answers short
+ * questions, which are computed at once.
+ */
+export async function prepareModel(
+  model: ModelFile,
+  { load, env, limits, log, built_in, templatesOf, adaptersOf, prompts }: EngineSettings,
+  file: Promise<string | null>,
+): Promise<Spawn<EngineProcess>> {
+  const isBuiltIn = model.path === built_in;
+  const identity = isBuiltIn ? null : await file;
+  const { folder, budget_bytes } = prompts;
+  const prepared = {
+    ...load,
+    templates: await templatesOf(model),
+    adapters: await adaptersOf(model),
+    ...(isBuiltIn ? { template_ms: null, gpu_layers: 0, attention: ATTENTION } : {}),
+    ...(identity === null ? {} : { prompts: { folder, budget_bytes, model: identity } }),
+  };
+  return ({ started, report }, parallel) => {
+    const context_tokens = started.context_tokens ?? load.context_tokens;
+    return new EngineProcess({
+      started,
+      load: { ...prepared, parallel, context_tokens },
+      env,
+      limits,
+      log,
+      prompts,
+      report,
+    });
+  };
+}
 
 export interface EngineProcessOptions extends EngineChildOptions {
   load: Omit<LoadOrder, 'type' | 'path'>;
@@ -56,7 +114,7 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
 
   /** `replyOf`: makes the reply, given the threads that compute it. */
   ask<R extends Reply>(
-    order: Omit<RunOrder, 'id'> | Omit<EmbedOrder, 'id'> | Omit<ReadOrder, 'id'>,
+    order: EngineOrder,
     replyOf: (threads: number | null) => R,
   ): { id: number; reply: R } {
     const id = ++this.lastId;

@@ -5,28 +5,27 @@ import { LOCAL_RUNS } from '../../limits.ts';
 import type { ContextPlan, MemoryThere, ModelShape } from '../../models/memory-needs.ts';
 import type { Fit } from '../../models/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
-import type { ReadReply, Vectors } from './answer.ts';
+import type { Reply } from './answer.ts';
 import { readMeasured } from './engine/measured/file.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
 import {
-  ModelEngine,
-  type Order,
-  type ReadingOrder,
-  type StartedAnswer,
-  type VectorsOrder,
-} from './model-engine.ts';
-import {
-  ANY,
-  type EnginePort,
+  type EngineOrder,
+  type EngineProcess,
   type EngineSettings,
+  prepareModel,
+} from './engine-process.ts';
+import {
+  type EnginePort,
   isLoading,
-  type ModelFile,
+  ModelEngine,
+  type ModelEngineOptions,
   type Needs,
-} from './model-engine-options.ts';
+  type StartedReply,
+} from './model-engine.ts';
+import type { ModelFile } from './model-files.ts';
 import { ModelMemory } from './model-memory.ts';
 import { loadedRecord } from './model-record.ts';
-import type { ProcessEngine } from './process-engine.ts';
-import { ServerEngine } from './servers/server-engine.ts';
+import { prepareServer, type ServerProcess } from './servers/server-process.ts';
 
 /** The machines of the engines. */
 export interface EnginePorts {
@@ -36,7 +35,19 @@ export interface EnginePorts {
   forget(number: number): void;
 }
 
-export interface EnginesOptions extends EngineSettings {
+/** What a model is asked for. */
+export interface Asking<R extends Reply> {
+  purpose?: Purpose;
+  /** The order for the file of the model. */
+  order(model: ModelFile): EngineOrder;
+  needs: Needs;
+  /** Makes the reply, given the threads that compute it. */
+  reply(threads: number | null): R;
+}
+
+export interface EnginesOptions
+  extends EngineSettings,
+    Pick<ModelEngineOptions<EngineProcess>, 'guard'> {
   engines: EnginePorts;
   /** Finds the file of a name. Throws SvcError. */
   find(name: string): Promise<ModelFile>;
@@ -64,8 +75,8 @@ export class Engines implements LocalRoom {
   queued: () => ReadonlySet<string> = () => new Set();
   private readonly options: EnginesOptions;
   private readonly memory: ModelMemory;
-  private readonly byKey = new Map<string, Promise<ProcessEngine>>();
-  private readonly byNumber = new Map<number, ProcessEngine>();
+  private readonly byKey = new Map<string, Promise<ModelEngine>>();
+  private readonly byNumber = new Map<number, ModelEngine>();
   private count = 0;
   /** By name of a model: its file, and the memory that it needs. */
   private readonly learned = new Map<string, ModelNeeds>();
@@ -147,7 +158,7 @@ export class Engines implements LocalRoom {
 
   /** Loads the model if needed. Throws SvcError, or the signal's reason. */
   async warm(name: string, signal: AbortSignal): Promise<void> {
-    const engine = await this.modelEngine(name);
+    const engine = await this.engineOf(await this.modelAt(name));
     await engine.warm(signal);
   }
 
@@ -158,46 +169,21 @@ export class Engines implements LocalRoom {
   }
 
   /**
-   * Loads the model and asks it for an answer, in the order that is made for its file. `computed`:
-   * what computed the answer so far. Throws SvcError, or the signal's reason.
+   * Loads the model as it is needed and gives it an order, with the context that the order wants.
+   * An abort asks the engine to stop; then the reply ends. Throws SvcError, or the signal's reason.
    */
-  async ask(
+  async ask<R extends Reply>(
     name: string,
-    orderFor: (model: ModelFile) => Order,
-    computed: Pick<Needs, 'threads' | 'model_file'>,
+    { purpose, order: orderFor, needs, reply }: Asking<R>,
     signal: AbortSignal,
-  ): Promise<StartedAnswer> {
+  ): Promise<StartedReply<R>> {
     const model = await this.modelAt(name);
     const order = orderFor(model);
-    const { context_tokens = null, lora } = order.options;
-    const engine = (await this.engineOf(await this.withScales(model, lora))) as ModelEngine;
-    return engine.ask(order, { ...computed, context_tokens }, signal);
-  }
-
-  /**
-   * Loads the model and asks it for vectors, or for scores. Throws SvcError, or the signal's
-   * reason.
-   */
-  async embed(
-    name: string,
-    purpose: Exclude<Purpose, 'answers'>,
-    order: VectorsOrder,
-    context_tokens: number,
-    signal: AbortSignal,
-  ): Promise<Vectors> {
-    const engine = await this.modelEngine(name, purpose);
-    return engine.embed(order, { ...ANY, context_tokens }, signal);
-  }
-
-  /** Loads the model and has it read, in the order that is made for its file. Throws as `ask`. */
-  async read(
-    name: string,
-    orderFor: (model: ModelFile) => ReadingOrder,
-    signal: AbortSignal,
-  ): Promise<ReadReply> {
-    const model = await this.modelAt(name);
-    const engine = (await this.engineOf(model)) as ModelEngine;
-    return engine.read(orderFor(model), signal);
+    const { lora, context_tokens = needs.context_tokens } =
+      order.type === 'run' ? order.options : {};
+    const scaled = await this.withScales(model, lora);
+    const engine = (await this.engineOf(scaled, purpose)) as ModelEngine<EngineProcess>;
+    return engine.ask(order, reply, { ...needs, context_tokens }, signal);
   }
 
   /** How long the model stays in memory from now on. It counts from its last work. */
@@ -226,7 +212,7 @@ export class Engines implements LocalRoom {
     for (const engine of this.at(path)) await this.unloadOne(engine, signal);
   }
 
-  private async unloadOne(engine: ProcessEngine, signal: AbortSignal): Promise<void> {
+  private async unloadOne(engine: ModelEngine, signal: AbortSignal): Promise<void> {
     const inUse = (cause?: unknown) =>
       new SvcError('model_in_use', 'Runs are using the model, or it is being loaded.', {
         param: 'model',
@@ -264,13 +250,8 @@ export class Engines implements LocalRoom {
   }
 
   /** The engine of a server, with its machine. */
-  serverEngine(model: ModelFile): Promise<ServerEngine> {
-    return this.engineOf(model) as Promise<ServerEngine>;
-  }
-
-  /** The engine of the name, with its machine. Throws SvcError. */
-  private async modelEngine(name: string, purpose: Purpose = 'answers'): Promise<ModelEngine> {
-    return (await this.engineOf(await this.modelAt(name), purpose)) as ModelEngine;
+  serverEngine(model: ModelFile): Promise<ModelEngine<ServerProcess>> {
+    return this.engineOf(model) as Promise<ModelEngine<ServerProcess>>;
   }
 
   private async modelAt(name: string): Promise<ModelFile> {
@@ -303,7 +284,7 @@ export class Engines implements LocalRoom {
       : { ...model, scales };
   }
 
-  private engineOf(model: ModelFile, purpose: Purpose = 'answers'): Promise<ProcessEngine> {
+  private engineOf(model: ModelFile, purpose: Purpose = 'answers'): Promise<ModelEngine> {
     const key = keyOf(model.path, purpose, model.scales);
     let engine = this.byKey.get(key);
     if (engine === undefined) {
@@ -314,8 +295,8 @@ export class Engines implements LocalRoom {
     return engine;
   }
 
-  private async create(model: ModelFile, purpose: Purpose): Promise<ProcessEngine> {
-    const { engines, guard, keep } = this.options;
+  private async create(model: ModelFile, purpose: Purpose): Promise<ModelEngine> {
+    const { engines, keep } = this.options;
     this.forgetOne();
     this.count += 1;
     const number = this.count;
@@ -324,21 +305,24 @@ export class Engines implements LocalRoom {
     const { batch: _, attention: __, ...context } = wanted;
     const ownMs = keep[model.id] ?? keep[model.name];
     const usualMs = () => ownMs ?? this.options.limits.engine_idle_ms;
-    const Engine = model.server === undefined ? ModelEngine : ServerEngine;
-    const engine: ProcessEngine = new Engine({
-      ...this.options,
-      ...(model.server === undefined ? {} : { identify: async () => null }),
-      load: { ...this.options.load, ...context, purpose },
+    const { server } = model;
+    const settings = { ...this.options, load: { ...this.options.load, ...context, purpose } };
+    const grow = (attempt: number, bytes: number) => this.memory.grow(engine, attempt, bytes);
+    const engine: ModelEngine = new ModelEngine<EngineProcess | ServerProcess>({
+      ...settings,
+      ...(server === undefined ? {} : { identify: async () => null }),
       engine: port,
       model,
-      guard,
+      prepare: (file) =>
+        server === undefined
+          ? prepareModel(model, settings, file)
+          : prepareServer(server, settings, grow),
       reserve: (shape, contextTokens, signal) => {
         const context_tokens = contextTokens ?? wanted.context_tokens;
         const batch = purpose === 'answers' ? {} : { batch: context_tokens };
         const plan = { ...wanted, context_tokens, ...batch };
         return this.memory.reserve(engine, shape, plan, signal);
       },
-      grow: (attempt, bytes) => this.memory.grow(engine, attempt, bytes),
       release: (attempt) => this.memory.release(engine, attempt),
       keepMs: () => this.kept.get(model.path) ?? ownMs,
     });
@@ -368,7 +352,7 @@ export class Engines implements LocalRoom {
   }
 
   /** The engines of a file. */
-  private at(path: string): ProcessEngine[] {
+  private at(path: string): ModelEngine[] {
     return [...this.byNumber.values()].filter(({ model }) => model.path === path);
   }
 

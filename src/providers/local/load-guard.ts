@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts';
 import { filesOfModel } from '../../models/gguf/parts.ts';
 import { type ModelShape, PROCESS_BYTES, weightsOf } from '../../models/memory-needs.ts';
 import { type CheckResult, checkHeader } from './gguf-checker.ts';
-import type { ModelFile } from './model-engine-options.ts';
+import type { ModelFile } from './model-files.ts';
 import { serverFiles } from './servers/server-process.ts';
 
 export interface LoadGuardOptions {

@@ -18,6 +18,21 @@ import {
 } from '../../models/gguf/parts.ts';
 import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
 import type { PartialModel } from '../port.ts';
+import type { ServerSpec } from './servers/server-process.ts';
+import type { ModelDefaults } from './stores/defaults.ts';
+
+export interface ModelFile {
+  /** `provider/name`. */
+  id: string;
+  name: string;
+  /** Of a server: what names it among the engines. */
+  path: string;
+  /** What its program asks it for where a request says nothing. */
+  defaults?: ModelDefaults;
+  server?: ServerSpec;
+  /** Scales of its adapters by id, where a request has other ones than usual. */
+  scales?: readonly number[];
+}
 
 const DEPTH_MAX = 6;
 

@@ -8,10 +8,10 @@ import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts'
 import { findPulled, type Origins } from '../../models/origins.ts';
 import type { Engines } from './engines.ts';
 import type { Inspector } from './inspector.ts';
-import type { ModelFile } from './model-engine-options.ts';
 import {
   fileVersion,
   isModelFile,
+  type ModelFile,
   modelFilesIn,
   nameIn,
   nameOfModel,

@@ -16,7 +16,7 @@ import {
   planFor,
 } from '../../models/memory-needs.ts';
 import type { Fit } from '../../models/port.ts';
-import type { ProcessEngine } from './process-engine.ts';
+import type { ModelEngine } from './model-engine.ts';
 
 interface Reservation {
   bytes: number;
@@ -39,7 +39,7 @@ export interface ModelMemoryOptions {
 }
 
 interface Waiter extends Reservation {
-  engine: ProcessEngine;
+  engine: ModelEngine;
   grant(): void;
 }
 
@@ -53,7 +53,7 @@ interface Waiter extends Reservation {
 export class ModelMemory {
   readonly bounds: RoomBounds;
   private readonly options: ModelMemoryOptions;
-  private readonly reserved = new Map<ProcessEngine, Reservation>();
+  private readonly reserved = new Map<ModelEngine, Reservation>();
   private waiters: Waiter[] = [];
   private serving = false;
   private changed = false;
@@ -67,7 +67,7 @@ export class ModelMemory {
     return [...this.reserved.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  of(engine: ProcessEngine): number | null {
+  of(engine: ModelEngine): number | null {
     return this.reserved.get(engine)?.bytes ?? null;
   }
 
@@ -116,7 +116,7 @@ export class ModelMemory {
 
   /** Throws model_too_large, or the signal's reason. */
   async reserve(
-    engine: ProcessEngine,
+    engine: ModelEngine,
     shape: ModelShape,
     wanted: ContextPlan,
     signal: AbortSignal,
@@ -145,7 +145,7 @@ export class ModelMemory {
   }
 
   /** Call it after each event of an engine. */
-  note(engine: ProcessEngine): void {
+  note(engine: ModelEngine): void {
     const { snapshot } = engine;
     const reservation = this.reserved.get(engine);
     const isOver = snapshot.hasTag('absent') || snapshot.hasTag('failing');
@@ -155,13 +155,13 @@ export class ModelMemory {
   }
 
   /** An estimate may have been too small. What is there counts, even beyond the bounds. */
-  grow(engine: ProcessEngine, attempt: number, bytes: number): void {
+  grow(engine: ModelEngine, attempt: number, bytes: number): void {
     const reservation = this.reserved.get(engine);
     if (reservation?.attempt === attempt) reservation.bytes = Math.max(reservation.bytes, bytes);
   }
 
   /** Frees what the load of this attempt did not use. */
-  release(engine: ProcessEngine, attempt: number): void {
+  release(engine: ModelEngine, attempt: number): void {
     if (this.reserved.get(engine)?.attempt === attempt) this.reserved.delete(engine);
     this.serveSoon();
   }
@@ -208,7 +208,7 @@ export class ModelMemory {
       await paths.get(model)?.unload('room');
   }
 
-  private tooLarge(engine: ProcessEngine, bytes: number): SvcError {
+  private tooLarge(engine: ModelEngine, bytes: number): SvcError {
     const { id } = engine.model;
     const loaded = [...this.reserved]
       .filter(([other]) => other !== engine)

@@ -6,9 +6,8 @@ import type { Fit } from '../../models/port.ts';
 import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import type { LoadOutcome } from './load-guard.ts';
-import type { ModelFile } from './model-engine-options.ts';
-import type { FileVersion } from './model-files.ts';
-import type { ProcessEngine } from './process-engine.ts';
+import type { ModelEngine } from './model-engine.ts';
+import type { FileVersion, ModelFile } from './model-files.ts';
 import type { ModelSource } from './stores/others.ts';
 
 export interface ModelFacts {
@@ -153,7 +152,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
 
 /** The public record of a model in memory. */
 export function loadedRecord(
-  engine: ProcessEngine,
+  engine: ModelEngine,
   memory_bytes: number | null,
   now: number,
 ): LoadedModel {

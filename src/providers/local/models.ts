@@ -15,11 +15,11 @@ import type { Engines } from './engines.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { Inspector } from './inspector.ts';
 import type { LoadGuard } from './load-guard.ts';
-import type { ModelFile } from './model-engine-options.ts';
 import {
   type FileVersion,
   fileVersion,
   type Left,
+  type ModelFile,
   nameIn,
   partialsIn,
   projectorOf,

@@ -22,12 +22,19 @@ import type {
   ReadInput,
 } from '../port.ts';
 import { NO_FILES, placeFiles } from '../remote/result-files.ts';
-import { ATTENTION, type Batching, type GpuLayers, type RunOrder } from './engine/messages.ts';
+import { Answer, ReadReply, Vectors } from './answer.ts';
+import {
+  ATTENTION,
+  type Batching,
+  type EmbedOrder,
+  type GpuLayers,
+  type RunOrder,
+} from './engine/messages.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { Inspector } from './inspector.ts';
 import { LoadGuard } from './load-guard.ts';
-import type { VectorsOrder } from './model-engine.ts';
-import { ANY, type ModelFile } from './model-engine-options.ts';
+import { ANY, type StartedReply } from './model-engine.ts';
+import type { ModelFile } from './model-files.ts';
 import { ModelFinder, type ModelFinderOptions } from './model-finder.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
 import { PromptFiles } from './prompt-files.ts';
@@ -187,23 +194,18 @@ export function createLocalProvider({
         const exact = own.exact || (resume !== null && !resume.batched);
         return { ...own, exact, client, call_key, resume };
       };
-      const computed = {
-        threads: threadsFor(resume?.threads ?? null),
-        model_file: resume?.model_file ?? null,
-      };
-      const { answer, stop, waited, model_file } = await engines.ask(
-        request.model,
-        order,
-        computed,
-        signal,
-      );
+      // What computed the answer so far.
+      const threads = threadsFor(resume?.threads ?? null);
+      const needs = { ...ANY, threads, model_file: resume?.model_file ?? null };
+      const asked = await engines.ask(request.model, { order, needs, reply: answer }, signal);
+      const { reply, stop, waited, model_file } = asked;
       try {
-        for await (const part of answer.parts())
+        for await (const part of reply.parts())
           if (part.type === 'finish') yield { ...part, ...waited };
           else yield model_file === null ? part : { ...part, model_file };
       } finally {
         stop();
-        await answer.ended;
+        await reply.ended;
       }
     } finally {
       streams -= 1;
@@ -215,8 +217,9 @@ export function createLocalProvider({
       ...orderFor(withDefaults(request, defaults), limits),
       only_count: true,
     });
-    const { answer } = await engines.ask(request.model, order, ANY, signal);
-    for await (const part of answer.parts())
+    const asking = { order, needs: ANY, reply: answer };
+    const { reply } = await engines.ask(request.model, asking, signal);
+    for await (const part of reply.parts())
       if (part.type === 'finish' && part.usage.input_tokens !== null)
         return part.usage.input_tokens;
     signal.throwIfAborted();
@@ -230,18 +233,18 @@ export function createLocalProvider({
   ): Promise<Reading> {
     const closes = anySignal([signal, closing.signal]);
     const order = ({ defaults }: ModelFile) => {
-      if (typeof of === 'string' || !('messages' in of)) return { ...options, of };
-      const asked = orderFor(withDefaults(of, defaults), limits);
-      return { ...options, of: { type: 'run' as const, id: 0, ...asked } };
+      const asked = { type: 'read' as const, ...options };
+      if (typeof of === 'string' || !('messages' in of)) return { ...asked, of };
+      return { ...asked, of: { id: 0, ...orderFor(withDefaults(of, defaults), limits) } };
     };
-    const reply = await engines.read(model, order, closes);
-    return wholeOf(reply, closes);
+    const asking = { order, needs: ANY, reply: () => new ReadReply() };
+    return wholeOf(await engines.ask(model, asking, closes), closes);
   }
 
   async function embed(
     model: string,
     purpose: keyof typeof NOT_BUILT_IN,
-    order: VectorsOrder,
+    wanted: Omit<EmbedOrder, 'type' | 'id'>,
     signal: AbortSignal,
   ): Promise<Embedding> {
     if ((await find(model)).path === built_in) {
@@ -251,8 +254,10 @@ export function createLocalProvider({
     }
     const closes = anySignal([signal, closing.signal]);
     const within = async (context_tokens: number) => {
-      const vectors = await engines.embed(model, purpose, order, context_tokens, closes);
-      return wholeOf(vectors, closes);
+      const order = () => ({ type: 'embed' as const, ...wanted });
+      const needs = { ...ANY, context_tokens };
+      const asking = { purpose, order, needs, reply: () => new Vectors() };
+      return wholeOf(await engines.ask(model, asking, closes), closes);
     };
     const { usual, most } = EMBED_TOKENS;
     const context_tokens = Math.min(most, limits.engine_context_tokens);
@@ -399,9 +404,10 @@ const NOT_BUILT_IN = {
 const UNLOADS = 3;
 
 /** A new answer to the request. */
-function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 'id'> {
+function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'id'> {
   const { messages, temperature, seed, seed_asked, max_tokens } = request;
   return {
+    type: 'run',
     client: '',
     // The engine reads texts.
     messages: placeFiles(messages, NO_FILES),
@@ -424,8 +430,13 @@ function threadsFor(recorded: number | null): number | null {
   return recorded !== null && recorded <= availableParallelism() ? recorded : null;
 }
 
+const answer = (threads: number | null) => new Answer(threads);
+
 /** All of what an engine computes. Throws the reason of the signal, and engine_failed. */
-async function wholeOf<T>(reply: { whole(): Promise<T | null> }, signal: AbortSignal): Promise<T> {
+async function wholeOf<T>(
+  { reply }: StartedReply<{ whole(): Promise<T | null> }>,
+  signal: AbortSignal,
+): Promise<T> {
   const whole = await reply.whole();
   if (whole !== null) return whole;
   signal.throwIfAborted();

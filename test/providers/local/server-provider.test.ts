@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import type { ServerEngine } from '../../../src/providers/local/servers/server-engine.ts';
 import { createServerProvider } from '../../../src/providers/local/servers/server-provider.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 
@@ -13,7 +12,7 @@ function serverOf(remote: ScriptedProvider, models: readonly string[] = ['a', 'b
     remote,
     causeOf: async (thrown: unknown) => new Error(`cause: ${(thrown as Error).message}`),
   };
-  const use = async () => {
+  const begin = async () => {
     works += 1;
     const end = () => {
       works -= 1;
@@ -24,7 +23,7 @@ function serverOf(remote: ScriptedProvider, models: readonly string[] = ['a', 'b
     server: { id: 'mine', command: ['/nonexistent/server'] } as never,
     model: { name: 'b' } as never,
     env: {},
-    engine: async () => ({ use }) as unknown as ServerEngine,
+    engine: async () => ({ begin, close: async () => {} }) as never,
     state: () => 'available',
   });
   return { provider, works: () => works };

@@ -3,8 +3,7 @@ import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
 import type { Origin } from '../../../models/origins.ts';
 import type { AttemptRequest, OutputPart, ProviderPort } from '../../port.ts';
-import type { ModelFile } from '../model-engine-options.ts';
-import { projectorOf } from '../model-files.ts';
+import { type ModelFile, projectorOf } from '../model-files.ts';
 import type { ServerSpec } from './server-process.ts';
 
 /** What runs with images and sound need beside the engine. */

@@ -16,6 +16,7 @@ import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../../lim
 import type { ProviderPort } from '../../port.ts';
 import { EngineChild, type EngineChildOptions, engineEnvironment } from '../engine-child.ts';
 import { processTree } from '../memory-watch.ts';
+import type { Spawn } from '../model-engine.ts';
 
 /** A server that svc starts. */
 export interface ServerSpec {
@@ -37,6 +38,29 @@ export interface ServerProcessOptions extends EngineChildOptions {
   memoryBytes: number;
   /** The memory that it has now. */
   onUse(bytes: number): void;
+}
+
+/** What the next process of a server needs. `grow`: its attempt has so much memory. */
+export async function prepareServer(
+  server: ServerSpec,
+  { env, limits, log }: Pick<EngineChildOptions, 'env' | 'limits' | 'log'>,
+  grow: (attempt: number, bytes: number) => void,
+): Promise<Spawn<ServerProcess>> {
+  const { bytes } = await serverFiles(server);
+  const memoryBytes = server.memory_bytes ?? limits.engine_memory_bytes + bytes;
+  const port = await freePort();
+  return ({ started, report }) =>
+    new ServerProcess({
+      started,
+      env,
+      limits,
+      log,
+      server,
+      port,
+      memoryBytes,
+      onUse: (used) => grow(started.attempt, used),
+      report,
+    });
 }
 
 /**

@@ -7,15 +7,15 @@ import { options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import { namedModel } from '../../named-model.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../../port.ts';
-import type { ModelFile } from '../model-engine-options.ts';
-import type { ServerEngine, ServerWork } from './server-engine.ts';
+import { ANY, type ModelEngine, type StartedWork } from '../model-engine.ts';
+import type { ModelFile } from '../model-files.ts';
 import type { ServerProcess, ServerSpec } from './server-process.ts';
 
 export interface ServerProviderOptions {
   server: ServerSpec;
   model: ModelFile;
   env: NodeJS.ProcessEnv;
-  engine(): Promise<ServerEngine>;
+  engine(): Promise<Pick<ModelEngine<ServerProcess>, 'begin' | 'close'>>;
   state(): ModelRecord['state'];
 }
 
@@ -28,8 +28,8 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
   const { id } = server;
   let listed: readonly string[] = [model.name];
 
-  const begin = async (signal: AbortSignal): Promise<ServerWork> => {
-    const work = await (await options.engine()).use(signal);
+  const begin = async (signal: AbortSignal): Promise<StartedWork<ServerProcess>> => {
+    const work = await (await options.engine()).begin(ANY, signal);
     const { models } = work.process;
     listed = [model.name, ...models.filter((name) => name !== model.name)];
     return work;
