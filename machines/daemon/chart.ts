@@ -11,7 +11,8 @@ import { type DaemonContext, evolve, newContext } from './context.ts';
  * 1. `live` and `ready` are tags of states. Health reads them and nothing else.
  * 2. A run is admitted only while this machine accepts `daemon.run_admitted`.
  * 3. `unsettled` counts the runs that are admitted and not settled. It is zero in `ready`, and
- *    above zero in `running.accepting` and `running.saturated`.
+ *    above zero in `running.accepting` and `running.saturated`. Mostly the events of the runs say
+ *    both: see `counts.ts`.
  * 4. `running.disk_full`: accepted runs continue, and no run is admitted until there is space.
  * 5. `running.disk_stalled`: a commit is late, and no run is admitted until the disk answers. The
  *    event is recorded afterwards, with the time of the stall.

@@ -38,6 +38,8 @@ export type DaemonCreated = EventOf<
     /** How many runs may be queued or active at one time. */
     capacity: number;
     start_deadline_at: number;
+    /** Runs are counted by their own events: see `counts.ts`. Older boots recorded each count. */
+    counts_runs?: true;
   }
 >;
 
@@ -77,6 +79,7 @@ export interface DaemonContext {
   pid: number;
   version: string;
   capacity: number;
+  counts_runs: boolean;
   unsettled: number;
   addresses: Addresses;
   last_boot: LastBoot | null;
@@ -100,6 +103,7 @@ export function newContext(input: DaemonCreated): DaemonContext {
     pid: input.pid,
     version: input.version,
     capacity: input.capacity,
+    counts_runs: input.counts_runs === true,
     unsettled: 0,
     addresses: { http: null, grpc: null, socket: null },
     last_boot: null,

@@ -25,6 +25,8 @@ const TERMINAL = [
   'run.interrupted',
 ] as const satisfies RunEvent['type'][];
 const ENDS: ReadonlySet<string> = new Set(TERMINAL);
+/** The events with which a run begins or ends. */
+export const BOUNDS: readonly string[] = ['run.accepted', ...TERMINAL];
 
 /** Whether an event of this type ends a run. */
 export function isTerminalEvent(type: string): boolean {

@@ -215,6 +215,7 @@ function recordBoot(
     version,
     capacity: config.limits.queue_runs,
     start_deadline_at: kernel.clock.now() + config.limits.start_ms,
+    counts_runs: true,
   } as const;
   kernel
     .append([{ stream: daemon, event }])

@@ -53,7 +53,10 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<voi
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
-  const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), parts.rejoins);
+  const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), {
+    rejoins: parts.rejoins,
+    last_seq: opened.last_seq,
+  });
   const recovering = kernel.tryAppend(streams.daemon, {
     type: 'daemon.store_opened',
     last_boot,

@@ -1,4 +1,5 @@
 import type { AnyMachineSnapshot } from 'xstate';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import type { Effect } from '../../machines/effects.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import type { AppendResult, EventStore, RunRow, StoredEvent } from '../store/port.ts';
@@ -22,12 +23,22 @@ import type { Stalls } from './stalls.ts';
  *    commit returns.
  */
 
+/** What an event of a run changes in the daemon. */
+export interface Count {
+  daemon: Instance;
+  /** The event that its machine takes. The log does not have it. */
+  type: DaemonEvent['type'];
+  /** The state after it. */
+  snapshot: AnyMachineSnapshot;
+}
+
 /** One pending event. The last one of an append carries `settle`. */
 export interface Pending {
   event: StoredEvent;
   instance: Instance;
   snapshot: AnyMachineSnapshot;
   effects: Effect[];
+  count: Count | null;
   /** The row that is committed together with the event; null where the event changes none. */
   row: RunRow | null;
   settle: { resolve(): void; reject(error: SvcError): void } | null;

@@ -1,4 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import { countOf } from '../../machines/daemon/counts.ts';
 import { init, step } from '../../machines/step.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../store/port.ts';
 import { Instance } from './instance.ts';
@@ -43,9 +45,22 @@ export function foldEvent(before: Instance | undefined, stored: StoredEvent): In
     before === undefined
       ? init(machine, event).snapshot
       : step(machine, before.snapshot, event).snapshot;
-  const instance = before ?? new Instance(stored.stream, snapshot, 0);
+  const instance = before ?? new Instance(stored.stream, stored.boot_id, snapshot, 0);
   instance.commit(stored, snapshot);
   instance.tail = snapshot;
   instance.tailVersion = stored.version;
   return instance;
+}
+
+/** Counts a run at the daemon that accepted it. False if that changes nothing. */
+export function foldCount(
+  daemon: Instance,
+  run: { seq: number; at: number; type: string; run_id: string },
+): boolean {
+  const before = daemon.snapshot as DaemonSnapshot;
+  const event = countOf(before, run);
+  const snapshot = event === null ? before : step(daemon.machine, before, event).snapshot;
+  if (snapshot === before) return false;
+  daemon.follow(run, snapshot);
+  return true;
 }

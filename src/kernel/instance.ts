@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import { countOf } from '../../machines/daemon/counts.ts';
 import { type AnyEvent, type Deadline, SCHEMA_VERSION } from '../../machines/events.ts';
 import { deadlinesOf } from '../../machines/machine.ts';
 import type { RunContext } from '../../machines/run/context.ts';
@@ -7,9 +9,9 @@ import { accepted, init, type Step, statePath, step } from '../../machines/step.
 import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
 import type { RunRow, StoredEvent } from '../store/port.ts';
-import type { Pending } from './committer.ts';
+import type { Count, Pending } from './committer.ts';
 import { machineOf } from './registry.ts';
-import type { Proposal } from './stream.ts';
+import { isRun, stream as keys, type Proposal } from './stream.ts';
 
 /**
  * Recent events that an instance keeps for followers, by number and by size. Older ones are read
@@ -31,12 +33,14 @@ const ON_TIME = { ms: 0, before: [] };
  */
 export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   readonly stream: string;
+  /** The boot of its first event. */
+  readonly boot_id: string;
   readonly machine: AnyStateMachine;
   tail: S;
   tailVersion: number;
   snapshot: S;
   version: number;
-  /** Position of the last durable event in the log. */
+  /** Position of the last durable event that it follows from. */
   seq = 0;
   /** The durable state and the time it was entered; empty before the first durable event. */
   path = '';
@@ -56,8 +60,9 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   private readonly jumps = new Map<number, number>();
   private readonly changed = new Notifier();
 
-  constructor(stream: string, snapshot: S, version: number) {
+  constructor(stream: string, boot_id: string, snapshot: S, version: number) {
     this.stream = stream;
+    this.boot_id = boot_id;
     this.machine = machineOf(stream);
     this.tail = snapshot;
     this.tailVersion = version;
@@ -74,13 +79,18 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
             ms: late_ms,
             before: this.version === 0 ? [] : deadlinesOf(this.snapshot).map(({ at }) => at),
           };
-    this.snapshot = snapshot;
     this.version = event.version;
-    this.seq = event.seq;
-    this.notePath(event.at);
     this.recent.push(event);
     this.recentBytes += textLength(event.data);
     if (this.recent.length > RECENT_MAX || this.recentBytes > RECENT_BYTES_MAX) this.dropOldest();
+    this.follow(event, snapshot);
+  }
+
+  /** The state after a durable event, perhaps of another stream. */
+  follow({ seq, at }: Pick<StoredEvent, 'seq' | 'at'>, snapshot: S): void {
+    this.snapshot = snapshot;
+    this.seq = seq;
+    this.notePath(at);
     this.wake();
   }
 
@@ -198,7 +208,7 @@ export function draft(
     const dated = { ...proposed, at } as AnyEvent;
     const earlier = drafted.findLast((item) => item.event.stream === stream);
     const known = earlier?.instance ?? instances.get(stream);
-    const tail = earlier?.snapshot ?? known?.tail;
+    const tail = tailOf(known, drafted);
     const next: Step<AnyMachineSnapshot> =
       tail === undefined ? init(machineOf(stream), dated) : step(machineOf(stream), tail, dated);
     // A machine that accepts an event has another snapshot after it.
@@ -214,14 +224,46 @@ export function draft(
       boot_id,
       data,
     };
+    const instance = known ?? new Instance(stream, boot_id, next.snapshot, 0);
+    const daemon = isRun(stream) ? instances.get(keys.daemon(instance.boot_id)) : undefined;
+    const count = daemon === undefined ? null : counted(daemon, event, drafted);
+    if (count instanceof Refusal) return count;
     drafted.push({
       event,
-      instance: known ?? new Instance(stream, next.snapshot, 0),
+      instance,
       snapshot: next.snapshot,
       effects: next.effects,
+      count,
       row: project(event, next.snapshot),
       settle: null,
     });
   }
   return drafted;
+}
+
+/** The state of an instance after the drafted events. */
+function tailOf(
+  instance: Instance | undefined,
+  drafted: readonly Pending[],
+): AnyMachineSnapshot | undefined {
+  if (instance === undefined) return undefined;
+  const last = drafted.findLast(
+    (item) => item.instance === instance || item.count?.daemon === instance,
+  );
+  if (last === undefined) return instance.tail;
+  return last.instance === instance ? last.snapshot : last.count?.snapshot;
+}
+
+/** What an event of a run changes in the daemon that accepted the run. */
+function counted(
+  daemon: Instance,
+  { type, stream: run_id, at }: StoredEvent,
+  drafted: readonly Pending[],
+): Count | null | Refusal {
+  const before = tailOf(daemon, drafted) as DaemonSnapshot;
+  const event = countOf(before, { type, run_id, at });
+  if (event === null) return null;
+  const { snapshot } = step(daemon.machine, before, event);
+  if (snapshot === before) return new Refusal(event.type, before);
+  return { daemon, type: event.type, snapshot };
 }

@@ -9,7 +9,7 @@ import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
-import { Committer, type Pending } from './committer.ts';
+import { Committer, type Count, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { foldStream, streamIn } from './fold.ts';
 import type { Instance } from './instance.ts';
@@ -29,6 +29,7 @@ import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } fro
  * 3. Timers come from the deadlines of durable states.
  * 4. What a policy appends when it hears a proposal comes after it in the log. It mostly shares the
  *    commit.
+ * 5. The acceptance and the end of a run also move the daemon: see `machines/daemon/counts.ts`.
  */
 
 export interface KernelOptions {
@@ -167,9 +168,10 @@ export class Kernel {
 
   protected propose(drafted: readonly Pending[]): Promise<void> {
     if (this.committer.failure !== null) throw this.committer.failure;
-    for (const { instance, snapshot } of drafted) {
+    for (const { instance, snapshot, count } of drafted) {
       instance.tail = snapshot;
       instance.tailVersion += 1;
+      if (count !== null) count.daemon.tail = count.snapshot;
       this.instances.set(instance.stream, instance);
       if (!this.isOpen) {
         instance.snapshot = snapshot;
@@ -300,13 +302,23 @@ export class Kernel {
   }
 
   /** The order is: state, followers, listeners, effects. */
-  private show({ instance, event, snapshot, effects }: Pending): void {
+  private show({ instance, event, snapshot, effects, count }: Pending): void {
     instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
+    count?.daemon.follow(event, count.snapshot);
     this.listeners.emit(event.stream, event, snapshot);
     this.listeners.emit(instance.machine.id, event, snapshot);
     this.listeners.emit('all', event, snapshot);
+    if (count !== null) this.showCount(event, count);
     for (let index = 0; index < effects.length; index += 1)
       this.perform(effects[index] as Effect, `${event.stream}:${event.version}:${index}`);
+  }
+
+  /** The listeners of the daemon hear of it like of its events. */
+  private showCount({ stream, ...event }: StoredEvent, { daemon, type, snapshot }: Count): void {
+    const { stream: key, version, machine } = daemon;
+    const said = { ...event, stream: key, version, type, data: { run_id: stream } };
+    this.listeners.emit(key, said, snapshot);
+    this.listeners.emit(machine.id, said, snapshot);
   }
 
   private perform({ type, params }: Effect, id: string): void {

@@ -213,6 +213,16 @@ export interface PruneReport {
   trouble?: string;
 }
 
+/** An event with which a run begins or ends. */
+export interface RunBound {
+  seq: number;
+  at: number;
+  type: string;
+  run_id: string;
+  /** The boot that accepted the run; null if its first event was removed. */
+  accepted_by: string | null;
+}
+
 /** What a log answers without a change. Each store has a class with these methods. */
 export interface LogReads {
   /** Returns fewer than `limit` events if they are large, and none at the end. */
@@ -258,6 +268,11 @@ export interface LogReads {
    * ended before it.
    */
   runsAt(seq: number, limit: number): Promise<string[]>;
+  /**
+   * Where runs begin and end in a boot: after one position, up to another, in log order. It looks
+   * at each event between them.
+   */
+  runBounds(boot_id: string, after: number, to: number): Promise<RunBound[]>;
   /** Streams of other machines that begin in this part of the log, in its order. */
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   /** Finished runs with these words, newest first. */
@@ -283,6 +298,7 @@ export const READS = {
   getRunByKey: 'run',
   unfinishedRuns: 'same',
   runsAt: 'same',
+  runBounds: 'same',
   startedStreams: 'same',
   searchRuns: 'same',
   countRuns: 'same',

@@ -135,10 +135,7 @@ async function fillLog(home: PausedHome): Promise<number> {
   for (let run = 1; run <= finished + unfinished; run += 1) {
     const id = `run_${String(run).padStart(26, '0')}`;
     const kind = run <= finished ? 'finished' : run % 2 === 0 ? 'queued' : 'streaming';
-    writer.add(`daemon:${BOOT}`, boot('daemon.run_admitted', { run_id: id }));
     writer.addRun(id, factsOf(id, kind));
-    if (kind === 'finished')
-      writer.add(`daemon:${BOOT}`, boot('daemon.run_settled', { run_id: id }));
     if (writer.size > 4000) await writer.commit();
   }
   await writer.commit();

@@ -358,7 +358,7 @@ test('a boot counts the unfinished runs of its node, not those of the fleet', as
   await a.runtime.runs.start({ prompt: '1' }, 'one');
   for (const prompt of ['2', '3']) await b.runtime.runs.start({ prompt }, 'one');
   await settle();
-  const last = await readLastBoot(a.store, 'boot_a', null, true);
+  const last = await readLastBoot(a.store, 'boot_a', null, { rejoins: true });
   assert.equal([last?.ending, last?.unfinished_runs], ['lease_lost', 1]);
 });
 

@@ -15,5 +15,6 @@ export function bootStarted(
     version: '0',
     capacity,
     start_deadline_at,
+    counts_runs: true,
   };
 }

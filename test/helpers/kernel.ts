@@ -134,6 +134,7 @@ export function gatedStore(
     runsNamed: (...args) => inner.runsNamed(...args),
     lastRun: (origin) => inner.lastRun(origin),
     runsAt: (...args) => inner.runsAt(...args),
+    runBounds: (...args) => inner.runBounds(...args),
     startedStreams: (...args) => inner.startedStreams(...args),
     unfinishedRuns: () => inner.unfinishedRuns(),
     countRuns: () => inner.countRuns(),

@@ -33,10 +33,7 @@ function checkHealth({ life, oracle }: World): void {
   const { daemon } = oracle;
   if (daemon === null) return;
   // Events proposed before the store opened show at once. So do unrecordable ones on a full disk.
-  if (
-    life.kernel.stalled !== null ||
-    life.kernel.instance(life.daemon)?.version !== oracle.daemonVersion
-  )
+  if (life.kernel.stalled !== null || life.kernel.instance(life.daemon)?.seq !== oracle.daemonSeq)
     return;
   const { live, ready } = life.runtime.probe();
   hold(

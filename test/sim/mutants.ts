@@ -1,5 +1,6 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { runMachine } from '../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
 import { isIn } from '../../machines/step.ts';
@@ -8,7 +9,7 @@ import type { Instance } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers } from '../../src/kernel/port.ts';
 import { machineBy } from '../../src/kernel/registry.ts';
-import { type DaemonKey, isDaemon, type RunKey, stream } from '../../src/kernel/stream.ts';
+import { type RunKey, stream } from '../../src/kernel/stream.ts';
 import { McpServers } from '../../src/mcp/servers.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
@@ -190,15 +191,17 @@ export const mutants: readonly Mutant[] = [
     breaks: ['unsettled'],
     apply: () =>
       patch(
-        Kernel.prototype,
-        'tryAppend',
-        (tryAppend) =>
-          function (this: Kernel, stream, event) {
-            const leaks =
-              isDaemon(stream) &&
-              event.type === 'daemon.run_settled' &&
-              isIn(this.snapshot(stream as DaemonKey), 'saturated');
-            return leaks ? Promise.resolve(true) : tryAppend.call(this, stream, event);
+        Kernel.prototype as unknown as { propose(drafted: Pending[]): Promise<void> },
+        'propose',
+        (propose) =>
+          function (this: Kernel, drafted) {
+            for (const item of drafted)
+              if (
+                item.count?.type === 'daemon.run_settled' &&
+                isIn(item.count.daemon.snapshot as DaemonSnapshot, 'saturated')
+              )
+                item.count = null;
+            return propose.call(this, drafted);
           },
       ),
   },

@@ -1,5 +1,6 @@
-import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon/chart.ts';
 import type { LastBoot } from '../../machines/daemon/context.ts';
+import { countOf } from '../../machines/daemon/counts.ts';
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { isTerminalEvent, type RunCreated } from '../../machines/run/context.ts';
 import { can, init, isIn, step } from '../../machines/step.ts';
@@ -55,6 +56,8 @@ export class Oracle {
   /** Checks the events of calls. */
   private readonly tools: Pick<Tools, 'check'>;
   daemonVersion = 0;
+  /** Position of the last event that the daemon follows from. */
+  daemonSeq = 0;
   /** The previous daemon, as it was left. */
   private before: DaemonSnapshot | null = null;
   private readonly keys = new Map<string, RunView>();
@@ -79,6 +82,7 @@ export class Oracle {
     const run = this.runs.get(event.stream);
     if (run !== undefined) this.ingestRun(run, event);
     else if (isRun(event.stream)) this.accept(event, toEvent(event) as RunCreated);
+    if (isRun(event.stream)) this.count(event);
     else if (event.stream.startsWith('daemon:')) this.ingestDaemon(event);
   }
 
@@ -117,13 +121,9 @@ export class Oracle {
       this.daemon = step(machineOf(event.stream), before, accepted)
         .snapshot as unknown as DaemonSnapshot;
     }
-    const { unsettled, capacity } = this.daemon.context;
-    hold(
-      'limits',
-      event.type !== 'daemon.run_admitted' || unsettled <= capacity,
-      () => `${unsettled} runs are admitted, ${capacity} may be`,
-    );
+    if (event.type === 'daemon.run_admitted') this.checkRoom();
     this.daemonVersion += 1;
+    this.daemonSeq = event.seq;
     hold(
       'no-gaps',
       event.version === this.daemonVersion,
@@ -131,6 +131,31 @@ export class Oracle {
     );
     this.checkStop(event);
     if (event.type === 'daemon.store_opened') this.checkLastBoot(event);
+  }
+
+  /** Counts a run at the daemon that accepted it. */
+  private count({ stream: run_id, boot_id, type, at, seq }: StoredEvent): void {
+    const accepted_by = this.runs.get(run_id)?.events[0]?.boot_id;
+    if (this.daemon === null || accepted_by !== boot_id) return;
+    const event = countOf(this.daemon, { type, run_id, at });
+    if (event === null) return;
+    hold(
+      'fold',
+      can(this.daemon, event),
+      () => `${event.type} of ${this.aliasOf(run_id)} is not accepted by the daemon`,
+    );
+    this.daemon = step(daemonMachine, this.daemon, event).snapshot;
+    this.daemonSeq = seq;
+    if (type === 'run.accepted') this.checkRoom();
+  }
+
+  private checkRoom(): void {
+    const { unsettled = 0, capacity = 0 } = this.daemon?.context ?? {};
+    hold(
+      'limits',
+      unsettled <= capacity,
+      () => `${unsettled} runs are admitted, ${capacity} may be`,
+    );
   }
 
   /** A boot reports the end of the previous boot as its machine has it. */

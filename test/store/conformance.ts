@@ -664,6 +664,43 @@ function testRuns(opened: Opened): void {
     assert.equal(await store.runsAt(7, 0), []);
   });
 
+  opened('the bounds of runs are told with the boot that accepted each', async (store) => {
+    const of = (boot_id: string, type: string) => ({ boot_id, type });
+    const [began, ended] = ['run.accepted', 'run.failed'];
+    await store.append({
+      events: [
+        event(1, 'daemon:boot_1', 1, of('boot_1', 'daemon.boot_started')),
+        event(2, 'run_a', 1, of('boot_1', began)),
+        event(3, 'run_b', 1, of('boot_1', began)),
+        event(4, 'run_a', 2, of('boot_1', 'run.started')),
+        event(5, 'run_a', 3, of('boot_1', ended)),
+        event(6, 'run_c', 1, of('boot_2', began)),
+        event(7, 'run_b', 2, of('boot_2', ended)),
+      ],
+      runs: ['run_a', 'run_b', 'run_c'].map((id) => run(id, { seq: 6 })),
+    });
+    const bound = (seq: number, type: string, run_id: string, accepted_by: string) => ({
+      seq,
+      at: 1_700_000_000_000 + seq,
+      type,
+      run_id,
+      accepted_by,
+    });
+    const first = [
+      bound(2, began, 'run_a', 'boot_1'),
+      bound(3, began, 'run_b', 'boot_1'),
+      bound(5, ended, 'run_a', 'boot_1'),
+    ];
+    assert.equal(await store.runBounds('boot_1', 0, 7), first);
+    assert.equal(await store.runBounds('boot_1', 2, 5), first.slice(1));
+    assert.equal(await store.runBounds('boot_1', 2, 4), first.slice(1, 2));
+    assert.equal(await store.runBounds('boot_2', 0, 7), [
+      bound(6, began, 'run_c', 'boot_2'),
+      bound(7, ended, 'run_b', 'boot_1'),
+    ]);
+    assert.equal(await store.runBounds('boot_3', 0, 7), []);
+  });
+
   opened(
     'the streams that began in a part of the log are listed in its order, without runs',
     async (store) => {
@@ -1128,6 +1165,7 @@ function testLife(opened: Opened, test: Test, make: () => Subject, shared: boole
       store.getRun('r'),
       store.getRunByKey('k'),
       store.runsAt(1, 1),
+      store.runBounds('boot_1', 1, 1),
       store.startedStreams(1, 1, 1),
       store.reserve(),
       store.prune(ALL),

@@ -1,9 +1,9 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { RunEvent } from '../../machines/run/context.ts';
-import { can, init, statePath, step } from '../../machines/step.ts';
+import { statePath, step } from '../../machines/step.ts';
 import type { ToolCall } from '../../machines/tool-call.ts';
-import { machineOf } from '../../src/kernel/registry.ts';
-import { type StoredEvent, toEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
+import { LogFold } from '../helpers/fold-log.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
 
@@ -44,22 +44,14 @@ export class Walked {
 
   addLog(events: readonly StoredEvent[]): void {
     this.logs.push(events);
-    const states = new Map<string, AnyMachineSnapshot>();
-    for (const event of events) {
-      const machine = machineOf(event.stream);
-      const accepted = toEvent(event);
-      const before = states.get(event.stream);
-      if (before !== undefined && !can(before, accepted))
-        throw new Error(`${event.stream} was ${statePath(before)} when ${event.type} was recorded`);
-      const after =
-        before === undefined
-          ? init(machine, accepted).snapshot
-          : step(machine, before, accepted).snapshot;
-      states.set(event.stream, after);
+    const fold = new LogFold();
+    for (const stored of events) {
       this.events += 1;
-      if (before === undefined) continue;
-      this.edges.get(machine.id)?.add(edge(before, event.type, after));
-      if (machine.id === 'run') this.addCalls(before, accepted as RunEvent, after);
+      for (const { machine, event, before, after } of fold.add(stored)) {
+        if (before === undefined) continue;
+        this.edges.get(machine)?.add(edge(before, event.type, after));
+        if (machine === 'run') this.addCalls(before, event as RunEvent, after);
+      }
     }
   }
 

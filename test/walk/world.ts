@@ -1,14 +1,13 @@
 import * as assert from 'uvu/assert';
-import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import { isTerminalEvent, type Recovery, type RunEvent } from '../../machines/run/context.ts';
-import { init, stateName, statePath, step } from '../../machines/step.ts';
+import { stateName, statePath } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
-import { machineOf } from '../../src/kernel/registry.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
-import { type EventStore, type StoredEvent, toEvent } from '../../src/store/port.ts';
+import type { EventStore } from '../../src/store/port.ts';
+import { LogFold } from '../helpers/fold-log.ts';
 import { manualClock } from '../helpers/manual-clock.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
@@ -52,7 +51,8 @@ const LIMITS = {
 export class World {
   private readonly store = createMemoryStore();
   private readonly clock = manualClock(1_000_000);
-  private readonly folded = new Map<string, AnyMachineSnapshot>();
+  private readonly fold = new LogFold();
+  private seen = 0;
   private readonly ids: string[] = [];
   private boots = 0;
   private current!: Awaited<ReturnType<typeof bootRuntime>>;
@@ -215,9 +215,12 @@ export class World {
 
   private async check(): Promise<void> {
     const { kernel, runtime, scheduler } = this.current;
-    for (const event of await this.store.readAll(this.seen + 1, 100_000)) this.fold(event);
+    for (const event of await this.store.readAll(this.seen + 1, 100_000)) {
+      this.fold.add(event);
+      this.seen = event.seq;
+    }
     for (const { stream, snapshot } of kernel.instances.values())
-      assert.equal(essence(snapshot), essence(this.folded.get(stream)), stream);
+      assert.equal(essence(snapshot), essence(this.fold.states.get(stream)), stream);
     const daemon = this.daemon();
     const [live, ready] = [daemon.hasTag('live'), daemon.hasTag('ready')];
     assert.equal(runtime.probe(), { live, ready });
@@ -229,20 +232,5 @@ export class World {
         scheduler.queued + scheduler.running,
         'who is unsettled waits or is being answered',
       );
-  }
-
-  private seen = 0;
-
-  private fold(event: StoredEvent): void {
-    const machine = machineOf(event.stream);
-    const before = this.folded.get(event.stream);
-    const accepted = toEvent(event);
-    this.folded.set(
-      event.stream,
-      before === undefined
-        ? init(machine, accepted).snapshot
-        : step(machine, before, accepted).snapshot,
-    );
-    this.seen = event.seq;
   }
 }

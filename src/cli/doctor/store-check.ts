@@ -151,15 +151,17 @@ function isRecord(problem: string): boolean {
 }
 
 /** How the last daemon ended, and its unfinished runs. */
-function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[] {
+function postMortem({ last_boot, last_events, runs, unfinished_runs }: StoreContents): Check[] {
   if (last_boot === null) return [];
   const [first, ...rest] = last_boot.events.map(toEvent);
   if (first === undefined) return [];
-  const last = rest.reduce(
+  const said = rest.reduce(
     (snapshot, event) => step(daemonMachine, snapshot, event).snapshot,
     init(daemonMachine, first).snapshot as DaemonSnapshot,
   );
-  const at = ago(new Date(last_boot.events.at(-1)?.at ?? 0).toISOString());
+  const last = withRuns(said, runs.unfinished);
+  const seen = last_events.findLast(({ boot_id }) => boot_id === last_boot.boot_id);
+  const at = ago(new Date((seen ?? last_boot.events.at(-1))?.at ?? 0).toISOString());
   const queued =
     unfinished_runs.length === 0
       ? 'no unfinished runs'
@@ -182,6 +184,16 @@ function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[
       'Run: svc start. It recovers the unfinished runs.',
     ),
   ];
+}
+
+/** The daemon with the runs that it left. Only their own events count most of them. */
+function withRuns(daemon: DaemonSnapshot, unfinished: number): DaemonSnapshot {
+  const { counts_runs, unsettled } = daemon.context;
+  let counted = daemon;
+  const event = { type: 'daemon.run_admitted', run_id: '', at: 0 } as const;
+  for (let runs = unsettled; counts_runs && runs < unfinished; runs += 1)
+    counted = step(daemonMachine, counted, event).snapshot;
+  return counted;
 }
 
 const PROBLEMS = 3;

@@ -5,6 +5,7 @@ import type {
   DamagedRun,
   FoundRun,
   LogReads,
+  RunBound,
   RunHead,
   RunQuery,
   RunRow,
@@ -12,6 +13,7 @@ import type {
 } from '../../store/port.ts';
 import { damagedRun } from '../../store/projection.ts';
 import { fromRunData } from '../../store/row.ts';
+import { boundsQuery } from '../../store/run-bounds.ts';
 import { dataDigest, isSame } from '../../store/run-digest.ts';
 import { isBeginning } from '../../store/search-terms.ts';
 import { type RunForm, SHORT_RUN, TEXTS_ALONE, WHOLE_RUN } from '../../store/short-run.ts';
@@ -148,6 +150,11 @@ export class Reads extends EventReads implements LogReads {
         [seq, atMost(limit)],
       ),
     );
+  }
+
+  runBounds(boot_id: string, after: number, to: number): Promise<RunBound[]> {
+    const query = boundsQuery('svc_events', ['$1', '$2', '$3']);
+    return this.read<RunBound & Record<string, unknown>>(query, [boot_id, after, to]);
   }
 
   async countRuns(): Promise<{ finished: number; unfinished: number }> {

@@ -1,4 +1,3 @@
-import type { AnyMachineSnapshot } from 'xstate';
 import type {
   EventSlice,
   LogQuery,
@@ -11,14 +10,11 @@ import type {
 } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
-import { foldStream } from '../../kernel/fold.ts';
-import { Instance } from '../../kernel/instance.ts';
-import type { Kernel } from '../../kernel/kernel.ts';
 import { followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
-import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
 import type { Placement } from '../placement.ts';
+import { DaemonStates } from './daemon-states.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
 import { clock } from './sentences.ts';
@@ -70,7 +66,7 @@ export function createHistory(options: HistoryOptions): History {
   const { kernel, store, limits, placement } = options;
   const { elsewhere } = placement;
   const tail = new LogTail(kernel, limits);
-  const checkpoints = new Checkpoints(kernel, options.streams.daemon);
+  const daemons = new DaemonStates(kernel, options.streams.daemon);
   const opened = () => {
     if (!kernel.isOpen) throw new SvcError('not_ready');
   };
@@ -83,7 +79,7 @@ export function createHistory(options: HistoryOptions): History {
     snapshot: async ({ at }) => {
       if (at === undefined) return currentSnapshot(options);
       opened();
-      return snapshotAt({ store, checkpoints, limits, last_seq: await elsewhere.lastSeq() }, at);
+      return snapshotAt({ store, daemons, limits, last_seq: await elsewhere.lastSeq() }, at);
     },
     runAt: async (id, at) => {
       opened();
@@ -152,90 +148,3 @@ function matcher(pattern: string | undefined): (name: string) => boolean {
   const start = pattern.slice(0, -1);
   return (name) => name.startsWith(start);
 }
-
-/**
- * States along the long streams of the daemon, so that a fold to an old event is short.
- *
- * 1. They only save time. Without them, a fold from the beginning gives the same state.
- * 2. A stream keeps at most `kept_max`, spread evenly. When there are more, every other one is
- *    dropped.
- * 3. A few past boots keep theirs, the last used ones. The present boot makes them as its events
- *    arrive.
- */
-export class Checkpoints {
-  private readonly rows = new Map<string, Row>();
-  private readonly live: string;
-  private readonly bounds: { every: number; kept_max: number };
-
-  constructor(kernel: Kernel, daemon: DaemonKey, bounds = { every: EVERY, kept_max: KEPT_MAX }) {
-    this.live = daemon;
-    this.bounds = bounds;
-    kernel.subscribe({ stream: daemon }, ({ stream }) => {
-      const instance = kernel.instance(stream);
-      if (instance !== undefined) this.note(this.row(stream), instance);
-    });
-  }
-
-  /**
-   * Like `foldStream`, from the last checkpoint before. Events before it are not among the recent
-   * ones of the instance.
-   */
-  fold(
-    store: Pick<EventStore, 'readStream'>,
-    stream: string,
-    until_seq: number,
-  ): Promise<Instance | undefined> {
-    const row = this.row(stream);
-    const start = row.points.findLast(({ seq }) => seq <= until_seq);
-    return foldStream(
-      store,
-      stream,
-      until_seq,
-      start === undefined ? undefined : toInstance(stream, start),
-      (instance) => this.note(row, instance),
-    );
-  }
-
-  private row(stream: string): Row {
-    const row = this.rows.get(stream) ?? { every: this.bounds.every, points: [] };
-    this.rows.delete(stream);
-    this.rows.set(stream, row);
-    const oldest = [...this.rows.keys()].find((name) => name !== this.live);
-    if (this.rows.size > BOOTS_MAX && oldest !== undefined) this.rows.delete(oldest);
-    return row;
-  }
-
-  private note(row: Row, { version, seq, snapshot, path, since }: Instance): void {
-    if (version % row.every !== 0) return;
-    const index = row.points.findLastIndex((point) => point.version <= version);
-    if (row.points[index]?.version === version) return;
-    row.points.splice(index + 1, 0, { version, seq, snapshot, path, since });
-    if (row.points.length <= this.bounds.kept_max) return;
-    row.every *= 2;
-    row.points = row.points.filter((point) => point.version % row.every === 0);
-  }
-}
-
-interface Row {
-  /** Events between two checkpoints. */
-  every: number;
-  /** By version. */
-  points: Point[];
-}
-
-interface Point {
-  version: number;
-  seq: number;
-  snapshot: AnyMachineSnapshot;
-  path: string;
-  since: number;
-}
-
-function toInstance(stream: string, { version, seq, snapshot, path, since }: Point): Instance {
-  const instance = new Instance(stream, snapshot, version);
-  return Object.assign(instance, { seq, path, since });
-}
-
-const EVERY = 1000;
-const KEPT_MAX = 256;
-const BOOTS_MAX = 8;

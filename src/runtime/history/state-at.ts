@@ -13,17 +13,20 @@ import { engineSnapshots } from '../health/engines.ts';
 import { lastBoot } from '../health/health.ts';
 import { shownId } from '../runs/ids.ts';
 import { runRecord } from '../runs/record.ts';
-import type { Checkpoints } from './history.ts';
+import type { DaemonStates } from './daemon-states.ts';
 import { instancesOf } from './instances.ts';
 import { engineStates, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
-import { settledSince } from './state-now.ts';
+import { endedSince } from './state-now.ts';
 
 /** What a fold to an earlier position reads from the log. */
-export type HistoryStore = Pick<EventStore, 'readAll' | 'readStream' | 'startedStreams' | 'runsAt'>;
+export type HistoryStore = Pick<
+  EventStore,
+  'readAll' | 'readStream' | 'startedStreams' | 'runsAt' | 'runBounds'
+>;
 
 export interface HistorySources {
   store: HistoryStore;
-  checkpoints: Checkpoints;
+  daemons: Pick<DaemonStates, 'fold'>;
   limits: Pick<Limits, 'snapshot_runs' | 'snapshot_text_bytes'>;
   /** The end of the log. */
   last_seq: number;
@@ -33,8 +36,6 @@ export interface HistorySources {
 const GROUP = 8;
 /** Most providers, engines and pulls of one boot in a snapshot. */
 const STREAMS_MAX = 1000;
-/** The daemon's last events that may name runs that had just ended. */
-const LATEST = 512;
 
 /**
  * The state right after an event, folded from the log: its boot, and the runs that were unfinished.
@@ -42,19 +43,15 @@ const LATEST = 512;
  * log does not have.
  */
 export async function snapshotAt(
-  { store, checkpoints, limits, last_seq }: HistorySources,
+  { store, daemons, limits, last_seq }: HistorySources,
   at: number,
 ): Promise<StateSnapshot> {
   const { event, first_seq } = await momentAt(store, at, last_seq);
   const { boot_id } = event;
-  const daemon = await checkpoints.fold(store, `daemon:${boot_id}`, at);
+  const daemon = await daemons.fold(store, boot_id, at);
   if (daemon === undefined) throw gone(at, first_seq, last_seq);
   const others = await foldAll(store, await othersOf(store, daemon, boot_id, at), at);
-  const runs = await foldAll(
-    store,
-    await runsOf(store, daemon, at, event.at, limits.snapshot_runs),
-    at,
-  );
+  const runs = await foldAll(store, await runsOf(store, event, at, limits.snapshot_runs), at);
   const unfinished = runs.filter((instance) => instance.snapshot.status === 'active');
   const waiting = unfinished.filter(isWaiting);
   const snapshot = daemon.snapshot as DaemonSnapshot;
@@ -151,21 +148,12 @@ async function othersOf(
 /** Runs that were unfinished then, and those that had just ended, latest first. */
 async function runsOf(
   store: HistoryStore,
-  daemon: Instance,
+  event: StoredEvent,
   at: number,
-  now: number,
   runs_max: number,
 ): Promise<string[]> {
   const alive = await store.runsAt(at, runs_max);
-  const latest = await store.readStream(
-    daemon.stream,
-    Math.max(1, daemon.version - LATEST + 1),
-    LATEST,
-  );
-  const ended = settledSince(
-    latest.filter(({ seq }) => seq <= at),
-    now - SHOWN_AFTER_MS,
-  );
+  const ended = await endedSince(store, event.boot_id, at, event.at - SHOWN_AFTER_MS);
   return [...new Set([...alive, ...ended])].slice(0, runs_max);
 }
 

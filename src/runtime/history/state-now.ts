@@ -1,4 +1,5 @@
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { RunRecord, StateSnapshot, StatusRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -13,7 +14,7 @@ import { engineStates, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 
 export interface CurrentSources {
   kernel: Kernel;
-  store: Pick<EventStore, 'readAll'>;
+  store: Pick<EventStore, 'readAll' | 'runBounds'>;
   scheduler: Scheduler;
   providers: Providers;
   limits: Limits;
@@ -52,29 +53,36 @@ export async function currentSnapshot(sources: CurrentSources): Promise<StateSna
  * left out.
  */
 async function currentRuns(
-  { kernel, scheduler, limits, streams, getRun }: CurrentSources,
+  { kernel, store, scheduler, limits, streams, getRun }: CurrentSources,
   now: number,
 ): Promise<RunRecord[]> {
   const known = [...scheduler.activeRuns(), ...scheduler.waitingRuns()];
   // The lists have runs whose acceptance is not durable yet.
   const unfinished = known.filter((id) => (kernel.instance(id)?.version ?? 0) > 0);
-  const ids = new Set([
-    ...unfinished,
-    ...settledSince(kernel.instance(streams.daemon)?.recent ?? [], now - SHOWN_AFTER_MS),
-  ]);
+  const { boot_id } = (kernel.snapshot(streams.daemon) as DaemonSnapshot).context;
+  const ended = kernel.isOpen
+    ? await endedSince(store, boot_id, kernel.durableSeq, now - SHOWN_AFTER_MS)
+    : [];
+  const ids = new Set([...unfinished, ...ended]);
   const runs = await Promise.all(
     [...ids].slice(0, limits.snapshot_runs).map((id) => getRun(id).catch(() => null)),
   );
   return runs.filter((run) => run !== null);
 }
 
-/** Runs that ended since then by the daemon's events, latest first. */
-export function settledSince(
-  daemon_events: readonly { type: string; at: number; data: Record<string, unknown> }[],
+/** Runs that ended in a boot since then, up to a position, latest first. */
+export async function endedSince(
+  store: Pick<EventStore, 'runBounds'>,
+  boot_id: string,
+  at: number,
   since: number,
-): string[] {
-  return daemon_events
-    .filter(({ type, at }) => type === 'daemon.run_settled' && at >= since)
-    .map(({ data }) => String(data.run_id))
+): Promise<string[]> {
+  const bounds = await store.runBounds(boot_id, at - LATEST, at);
+  return bounds
+    .filter((bound) => isTerminalEvent(bound.type) && bound.at >= since)
+    .map(({ run_id }) => run_id)
     .reverse();
 }
+
+/** The last events of the log that may end runs which are shown. */
+const LATEST = 10_000;

@@ -115,7 +115,6 @@ export class Acceptance {
     // A token that was revoked meanwhile admits nothing.
     by.ended.throwIfAborted();
     const recorded = kernel.append([
-      { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
       { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, facts) },
       ...more,
     ]);

@@ -22,14 +22,15 @@ const IN_ONE_STEP: RecoveryProgress = {
 };
 
 /**
- * How the last boot ended. It reads only the first and the last event of its stream. In a fleet,
- * the unfinished runs are those that this node still has. `rejoins`: it was of this process.
+ * How the last boot ended, by the log up to `last_seq`. It reads only the first and the last event
+ * of the boot's stream, and where its last runs began and ended. In a fleet, the unfinished runs
+ * are those that this node still has. `rejoins`: it was of this process.
  */
 export async function readLastBoot(
   store: EventStore,
   boot_id: string | null,
   host_boot_id: string | null,
-  rejoins = false,
+  { rejoins = false, last_seq = 0 } = {},
 ): Promise<LastBoot | null> {
   if (boot_id === null) return null;
   const daemon = stream.daemon(boot_id);
@@ -42,9 +43,18 @@ export async function readLastBoot(
     host_boot_id,
     rejoins,
   );
+  const bounds = await store.runBounds(boot_id, last_seq - LAST_EVENTS, last_seq);
   const { length } = await store.unfinishedRuns();
-  return { boot_id, ending, at: last.at, unfinished_runs: length };
+  return {
+    boot_id,
+    ending,
+    at: Math.max(last.at, bounds.at(-1)?.at ?? 0),
+    unfinished_runs: length,
+  };
 }
+
+/** Of the end of the log. */
+const LAST_EVENTS = 10_000;
 
 /**
  * Recovers the unfinished runs of earlier boots. Its cost depends on their number, not on the log.

@@ -1,3 +1,4 @@
+import { countsEnds } from '../../../machines/daemon/counts.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { nextAttempt } from '../../../machines/run/next.ts';
 import { type Concurrency, freePlaces, runsToStart } from '../../../machines/runs-to-start.ts';
@@ -23,8 +24,9 @@ import { WaitingRuns } from './waiting-runs.ts';
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. Local runs share the memory for models. See `runs-to-start.ts`.
  * 6. Where the queue is shared, a run that does not start at once is given away. See `src/fleet/`.
- * 7. The daemon machine gets one `daemon.run_settled` for each run, in the commit of its end. From
- *    then on the run takes no place. It leaves the list when its end is durable.
+ * 7. The end of a run settles it, and from then on it takes no place. Where its event does not say
+ *    so, as in `machines/daemon/counts.ts`, the daemon machine gets `daemon.run_settled`. The run
+ *    leaves the list when its end is durable.
  */
 export class Scheduler {
   private readonly queue = new WaitingRuns<Waiting>();
@@ -243,7 +245,14 @@ export class Scheduler {
     this.leaveQueue(run_id);
     this.parked.delete(run_id);
     this.active.set({ run_id, ...demandOf(tail), ended: true });
-    this.settleOnce(run_id);
+    if (!this.isSettledByEnd(run_id)) this.settleOnce(run_id);
+  }
+
+  private isSettledByEnd(run_id: RunKey): boolean {
+    const { kernel, daemon } = this.options;
+    const accepted_by = kernel.instance(run_id)?.boot_id ?? '';
+    const state = kernel.tail(daemon);
+    return stream.daemon(accepted_by) === daemon && state !== undefined && countsEnds(state);
   }
 
   private settleOnce(run_id: RunKey): void {

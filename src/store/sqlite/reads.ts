@@ -17,7 +17,7 @@ import {
   RUN_SOURCES,
   type RunSource,
 } from '../places.ts';
-import type { ConversationSums, DamagedRun, RunHead, RunQuery } from '../port.ts';
+import type { ConversationSums, DamagedRun, RunBound, RunHead, RunQuery } from '../port.ts';
 import {
   damagedRun,
   fieldsProblem,
@@ -28,6 +28,7 @@ import {
   storedProblem,
   storedRuns,
 } from '../projection.ts';
+import { boundsQuery } from '../run-bounds.ts';
 import { RECORD_ALONE, type RunForm, SHORT_RUN, WHOLE_RUN } from '../short-run.ts';
 import { USES } from '../texts.ts';
 import { atMost, EventReads } from './event-reads.ts';
@@ -275,6 +276,11 @@ export class Reads extends EventReads {
       .prepare<[{ seq: number; limit: number }], string>(query)
       .pluck()
       .all({ seq, limit: atMost(limit) });
+  }
+
+  runBounds(boot_id: string, after: number, to: number): RunBound[] {
+    const query = boundsQuery('events', ['@boot_id', '@after', '@to']);
+    return this.db.prepare<[object], RunBound>(query).all({ boot_id, after, to });
   }
 
   startedStreams(fromSeq: number, toSeq: number, limit: number): string[] {

@@ -1,3 +1,4 @@
+import { BOUNDS } from '../../../machines/run/context.ts';
 import { FILTER_COLUMNS } from '../../../src/store/columns.ts';
 import { checkContinuity } from '../../../src/store/continuity.ts';
 import { notOpen } from '../../../src/store/failure.ts';
@@ -9,6 +10,7 @@ import type {
   FoundRun,
   PruneQuery,
   PruneReport,
+  RunBound,
   RunHead,
   RunQuery,
   RunRow,
@@ -25,12 +27,12 @@ import {
   fromRunData,
   type RunLine,
 } from '../../../src/store/row.ts';
-import { isBeginning } from '../../../src/store/search-terms.ts';
 import { SHORT_RUN } from '../../../src/store/short-run.ts';
 import type { Calls, OpenStore } from '../../../src/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/store/store.ts';
 import type { EmbeddingUsage, RunUsage } from '../../../src/store/usage.ts';
 import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
+import { foundRun } from './found-run.ts';
 import { sumUsage } from './usage-in-memory.ts';
 
 /**
@@ -293,6 +295,16 @@ export class MemoryLog implements Calls {
     return idsOf(runs).slice(0, limit);
   }
 
+  runBounds(boot_id: string, after: number, to: number): RunBound[] {
+    return this.events
+      .filter((one) => one.boot_id === boot_id && one.seq > after && one.seq <= to)
+      .filter(({ type }) => BOUNDS.includes(type))
+      .map(({ seq, at, type, stream: run_id }) => {
+        const accepted_by = this.streamOf(run_id)[0]?.boot_id ?? null;
+        return { seq, at, type, run_id, accepted_by };
+      });
+  }
+
   startedStreams(fromSeq: number, toSeq: number, limit: number): string[] {
     const first = this.events.filter(
       ({ seq, version, type }) =>
@@ -425,34 +437,6 @@ export class MemoryLog implements Calls {
     }
     return changed;
   }
-}
-
-/** A run with all terms in its texts. The snippet is the text with the first term. */
-function foundRun(row: RunRow, terms: readonly string[]): FoundRun | null {
-  const { run_id, state, provider, model, created_at, conversation = run_id, record } = row;
-  const texts = [String(record?.prompt ?? ''), String(record?.output ?? '')];
-  const places = terms.map((term) => {
-    const words = term.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
-    const end = isBeginning(term) ? '[\\p{L}\\p{N}]*' : '';
-    const pattern = new RegExp(
-      `(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}${end}(?![\\p{L}\\p{N}])`,
-      'iu',
-    );
-    return texts.map((said) => pattern.exec(said)).find((match) => match !== null);
-  });
-  const [first] = places;
-  if (first === undefined || places.includes(undefined)) return null;
-  const { index, input, 0: all } = first;
-  return {
-    run_id,
-    state,
-    provider,
-    model,
-    created_at,
-    conversation,
-    snippet: input,
-    matches: [[index, index + all.length]],
-  };
 }
 
 /** Rows are sorted by `by`, with gaps. */

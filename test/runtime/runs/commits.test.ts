@@ -43,14 +43,14 @@ async function bootNoting(local: ScriptedProvider, limits = {}, log = createMemo
   return { ...booted, commits, rows, ask, ended, clear };
 }
 
-test('a run whose answer comes in one turn costs two commits, six events and two rows', async () => {
+test('a run whose answer comes in one turn costs two commits, four events and two rows', async () => {
   const local = new ScriptedProvider('local', [...pieces, finish()]);
   const { runtime, commits, rows, ask, ended } = await bootNoting(local);
   const id = await ask();
   await ended(id);
   assert.equal(commits, [
-    ['daemon.run_admitted', 'run.accepted', 'run.started'],
-    ['run.output_appended', 'run.completed', 'daemon.run_settled'],
+    ['run.accepted', 'run.started'],
+    ['run.output_appended', 'run.completed'],
   ]);
   assert.equal(rows, [['starting'], ['completed']]);
   assert.is((await runtime.runs.get(id)).output.split(' ').length, 41);
@@ -96,10 +96,7 @@ test('what comes during a commit is one event of the next commit, together with 
   await turns();
   gated.release();
   await waitFor('the run has ended', () => !kernel.instances.has(id));
-  assert.equal(commits, [
-    ['run.output_appended'],
-    ['run.output_appended', 'run.completed', 'daemon.run_settled'],
-  ]);
+  assert.equal(commits, [['run.output_appended'], ['run.output_appended', 'run.completed']]);
 });
 
 test('a run that ends makes room for the next one in the same commit', async () => {
@@ -113,7 +110,7 @@ test('a run that ends makes room for the next one in the same commit', async () 
   clear();
   door.open();
   await Promise.all([ended(first), ended(second)]);
-  assert.equal(commits[0], ['run.completed', 'daemon.run_settled', 'run.started']);
+  assert.equal(commits[0], ['run.completed', 'run.started']);
 });
 
 test.run();

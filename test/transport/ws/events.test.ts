@@ -10,7 +10,7 @@ import { bootReal, type Real } from '../http/real.ts';
 const test = suite('events');
 let real: Real;
 
-const LIMITS = { feed_events: 16, event_followers: 2, close_grace_ms: 200 };
+const LIMITS = { feed_events: 16, event_followers: 2, close_grace_ms: 200, queue_runs: 1000 };
 test.before.each(async () => {
   real = await bootReal({ limits: LIMITS });
 });
