@@ -175,7 +175,8 @@ export async function generate(context: GenerateContext): Promise<void> {
   const sent = await context.body();
   const shown = imagesOf(sent.images, '');
   const prompt = sent.prompt ?? '';
-  if (prompt === '' && shown.length === 0) return answerLoaded(context, sent, 'generate');
+  if (prompt === '' && shown.length === 0 && !sent.suffix)
+    return answerLoaded(context, sent, 'generate');
   const system: Message[] = sent.system
     ? [{ role: 'system', content: [{ type: 'text', text: sent.system }] }]
     : [];

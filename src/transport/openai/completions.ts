@@ -94,7 +94,7 @@ export async function completion(context: CompletionContext): Promise<void> {
     throw inCompletion(thrown);
   });
   const asked = inputOf(context, request);
-  const [first, ...others] = prompts.map(({ text }): RunInput => ({ ...asked, prompt: text }));
+  const [first, ...others] = prompts.map(({ text }) => withPrompt(asked, text));
   if (first === undefined) throw new SvcError('internal');
   if (isOnlyRead(request)) return sendRead(context, request, prompts);
   if (request.max_tokens === 0) return sendNothing(context, [first, ...others], request, prompts);
@@ -115,6 +115,12 @@ export async function completion(context: CompletionContext): Promise<void> {
     (run, index) => chunksOf(run, index, promptOf(index), isExplained),
     inCompletion,
   );
+}
+
+/** Before a suffix, the text may be empty: the model writes the beginning. */
+function withPrompt(asked: RunInput, text: string): RunInput {
+  if (asked.suffix == null) return { ...asked, prompt: text };
+  return { ...asked, messages: [{ role: 'user', content: [{ type: 'text', text }] }] };
 }
 
 /** What all prompts of a request share. */

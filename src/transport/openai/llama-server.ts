@@ -16,12 +16,14 @@ import { answerEnds, clientGone, clientOf } from '../http/run-request.ts';
 import { type ChatInput, chatInput, runOfChat } from './chat-input.ts';
 import { readFiles } from './files.ts';
 import {
+  constraints,
   flag,
   length,
   lengthOf,
   name,
   named,
   object,
+  oneForm,
   pick,
   SAMPLING_ALONE,
   sampling,
@@ -58,11 +60,12 @@ const infillInput = named(
     model,
     input_prefix: text,
     input_suffix: text,
-    /** Texts that belong to it, such as other files. They come before the prefix. */
+    /** Texts that belong to it, such as other files. */
     input_extra: v.nullish(v.array(object({ filename: v.nullish(text), text }))),
-    /** The beginning of the answer. */
+    /** The end of the prefix, whose tokens do not join it. */
     prompt: v.nullish(text),
     n_predict: length(0),
+    ...constraints,
   }),
 );
 const propsQuery = query({ model: v.optional(name()) });
@@ -167,16 +170,20 @@ async function applyTemplate(context: Context<unknown, ChatInput>): Promise<void
 async function infill(context: Sent<typeof infillInput>): Promise<void> {
   const request = await context.body();
   const { input_extra, input_prefix, input_suffix, prompt, n_predict } = request;
-  const extra = (input_extra ?? []).map(({ filename, text }) => `${filename ?? ''}\n${text}\n`);
-  const before = [...extra, input_prefix, prompt ?? ''].join('');
+  const files = (input_extra ?? []).map(({ filename, text }) => [filename ?? EXTRA_NAME, text]);
+  const texts = [...files, [PRESENT_NAME, input_prefix, ...(prompt ? [prompt] : [])]];
   // Editors ask so to have the prompt computed before it is needed.
   if (n_predict === 0) return sendJson(context.res, 200, { index: 0, content: '', stop: true });
   const input = {
     ...pick(request, SAMPLING_ALONE),
     model: request.model,
-    prompt: before,
+    messages: texts.map((parts) => ({
+      role: 'user',
+      content: parts.map((text) => ({ type: 'text', text })),
+    })),
     raw: true,
-    ...(input_suffix === '' ? {} : { suffix: input_suffix }),
+    suffix: input_suffix,
+    ...oneForm(null, request),
     max_tokens: lengthOf(n_predict),
     stop: stopOf(request.stop),
     seed: request.seed === RANDOM ? undefined : seedOf(request.seed),
@@ -193,6 +200,9 @@ async function infill(context: Sent<typeof infillInput>): Promise<void> {
   });
 }
 
+/** The names that llama-server gives to files without one, and to the one that is written. */
+const EXTRA_NAME = 'tmp';
+const PRESENT_NAME = 'filename';
 /** llama-server draws a seed for it. */
 const RANDOM = -1;
 
@@ -224,7 +234,6 @@ function endOf(run: RunRecord, end: Omit<AnswerEnd, 'type'>, content: string): o
 
 const inInfill = renameParams({
   messages: 'input_prefix',
-  prompt: 'input_prefix',
   suffix: 'input_suffix',
   max_tokens: 'n_predict',
   texts: 'content',

@@ -69,7 +69,7 @@ test('/infill: the text between two others is a run, whole and streamed', async 
   const body = {
     input_prefix: 'def f(',
     input_suffix: '):',
-    input_extra: [{ filename: 'a.py', text: 'x = 1' }],
+    input_extra: [{ filename: 'a.py', text: 'x = 1' }, { text: 'y' }],
     prompt: 'a',
     n_predict: 7,
     temperature: 0.5,
@@ -81,7 +81,17 @@ test('/infill: the text between two others is a run, whole and streamed', async 
   assert.equal([tokens_predicted, tokens_evaluated], [1, 1]);
   const { request } = real.provider.asked[0] as (typeof real.provider.asked)[number];
   const { messages, suffix, raw, max_tokens, temperature, seed_asked } = request;
-  assert.equal(messages[0]?.content, [{ type: 'text', text: 'a.py\nx = 1\ndef f(a' }]);
+  assert.equal(
+    messages.map(({ role, content }) => [
+      role,
+      ...content.map((part) => (part.type === 'text' ? part.text : part.type)),
+    ]),
+    [
+      ['user', 'a.py', 'x = 1'],
+      ['user', 'tmp', 'y'],
+      ['user', 'filename', 'def f(', 'a'],
+    ],
+  );
   assert.equal([suffix, raw, max_tokens, temperature], ['):', true, 7, 0.5]);
   assert.is(seed_asked, false);
   const { text } = await post(real, '/infill', { ...body, stream: true });
@@ -93,6 +103,18 @@ test('/infill: the text between two others is a run, whole and streamed', async 
       ['', true],
     ],
   );
+});
+
+test('/infill: an empty suffix has a middle too, and a form is kept', async ({ real }) => {
+  const json_schema = { type: 'object' };
+  await post(real, '/infill', { input_prefix: '', input_suffix: '', json_schema });
+  const { suffix, messages, response_format } = real.provider.asked[0]?.request ?? {};
+  assert.is(suffix, '');
+  assert.equal(messages?.[0]?.content, [
+    { type: 'text', text: 'filename' },
+    { type: 'text', text: '' },
+  ]);
+  assert.equal(response_format?.schema, json_schema);
 });
 
 test('/infill: why it ended, and nothing for no tokens', async ({ real }) => {

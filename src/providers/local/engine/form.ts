@@ -70,23 +70,24 @@ function toolsRefusal({ built_in }: LoadedModel): string {
 
 /** Throws capability_missing for what a text that is continued as it is cannot have. */
 function checkBare({ built_in, model }: LoadedModel, order: RunOrder): void {
-  const { raw = false, suffix = '' } = order.options;
-  if (!raw && suffix === '') return;
+  const { raw = false, suffix } = order.options;
+  if (!raw && suffix === undefined) return;
   const param = raw ? 'raw' : 'suffix';
   if (built_in)
     throw missing('The built-in model answers questions, and continues no text.', param);
-  if (order.messages.length !== 1 || order.messages[0]?.role !== 'user')
+  const isAlone = suffix !== undefined || order.messages.length === 1;
+  if (!isAlone || order.messages.some(({ role }) => role !== 'user'))
     throw missing('A text that is continued as it is has no other messages.', 'messages');
   if (callableTools(order).length > 0)
     throw missing('A text that is continued as it is has no tools.', 'tools');
   const { prefix, suffix: after } = model.tokens.infill;
-  if (suffix !== '' && (prefix === null || after === null))
+  if (suffix !== undefined && (prefix === null || after === null))
     throw missing('The model has no tokens to fill in the middle of a text.', 'suffix');
 }
 
 /** Null: the text of the prompt is continued as it is. */
 export function templateFor({ template }: LoadedModel, { options }: RunOrder) {
-  return options.raw === true || (options.suffix ?? '') !== '' ? null : template;
+  return options.raw === true || options.suffix !== undefined ? null : template;
 }
 
 export function answerForm(loaded: LoadedModel, order: RunOrder, isReasoning: boolean): AnswerForm {

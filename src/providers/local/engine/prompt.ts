@@ -54,9 +54,9 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
   const { model, structure } = loaded;
   const messages = shownMessages(loaded, order);
   const template = templateFor(loaded, order);
-  const { suffix = '' } = order.options;
-  if (suffix !== '')
-    return { tokens: middlePrompt(loaded, bareText(messages), suffix), isReasoning: false };
+  const { suffix } = order.options;
+  if (suffix !== undefined)
+    return { tokens: middlePrompt(loaded, messages, suffix), isReasoning: false };
   if (template === null)
     return {
       // Only a text that is asked for as it is may spell control tokens.
@@ -82,18 +82,51 @@ function shownMessages({ built_in }: LoadedModel, order: RunOrder): readonly Mes
   return built_in ? shortMessages(promptOf(order), systemOf(order)) : order.messages;
 }
 
-/** The prompt for the text between two others. Neither is read for control tokens. */
-function middlePrompt({ model, structure }: LoadedModel, before: string, after: string): Token[] {
-  const { prefix, suffix, middle } = model.tokens.infill;
+/**
+ * The prompt for the text between two others. None is read for control tokens.
+ *
+ * 1. The last message is the text before. Others are files that belong to it.
+ * 2. A message of several parts has the name of its file first. With a name, files come in the form
+ *    of llama-server: those before it, then the beginning of the whole prompt.
+ */
+function middlePrompt(
+  { model, structure }: LoadedModel,
+  messages: readonly Message[],
+  after: string,
+): Token[] {
+  const { prefix, suffix, middle, repository, file } = model.tokens.infill;
   const tokens = (text: string) => structure.tokenize(model, structure.cut(text));
-  const parts = (mark: Token | null, text: string) =>
-    mark === null ? [] : [mark, ...tokens(text)];
+  const files = messages.map(({ content }) => filePartsOf(content.map(textOf)));
+  const last = files.pop() ?? filePartsOf([]);
+  const named = (name: string | null, otherwise: Token[]) =>
+    file === null ? otherwise : [file, ...tokens(`${name ?? OTHER_FILE}\n`)];
+  const others = [
+    ...(repository === null ? [] : [repository, ...tokens(REPOSITORY)]),
+    ...files.flatMap(({ name, texts }) => [
+      ...named(name, tokens(SNIPPET)),
+      ...texts.flatMap(tokens),
+    ]),
+    ...named(last.name, []),
+  ];
+  const parts = (mark: Token | null, texts: readonly string[]) =>
+    mark === null ? [] : [mark, ...texts.flatMap(tokens)];
   // A model without a token for the middle expects the text after it first.
   const both =
     middle === null
-      ? [...parts(suffix, after), ...parts(prefix, before)]
-      : [...parts(prefix, before), ...parts(suffix, after), middle];
-  return withBegin(model, both);
+      ? [...parts(suffix, [after]), ...parts(prefix, last.texts)]
+      : [...parts(prefix, last.texts), ...parts(suffix, [after]), middle];
+  const isAlone = files.length === 0 && last.name === null;
+  return [...(isAlone ? [] : others), ...withBegin(model, both)];
+}
+
+/** What llama-server writes where nothing says it, and before a file without a mark. */
+const REPOSITORY = 'myproject\n';
+const OTHER_FILE = 'tmp';
+const SNIPPET = '\n\n--- snippet ---\n\n';
+
+function filePartsOf(texts: readonly string[]): { name: string | null; texts: readonly string[] } {
+  const [name = null, ...rest] = texts;
+  return rest.length === 0 ? { name: null, texts } : { name, texts: rest };
 }
 
 function bareText(messages: readonly Message[]): string {

@@ -136,6 +136,8 @@ export const FUNCTIONS = {
     llama_vocab_fim_pre: 'int32_t (void*)',
     llama_vocab_fim_suf: 'int32_t (void*)',
     llama_vocab_fim_mid: 'int32_t (void*)',
+    llama_vocab_fim_rep: 'int32_t (void*)',
+    llama_vocab_fim_sep: 'int32_t (void*)',
     llama_vocab_get_add_bos: 'bool (void*)',
     llama_vocab_is_eog: 'bool (void*, int32_t)',
     llama_vocab_is_control: 'bool (void*, int32_t)',

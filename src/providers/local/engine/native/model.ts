@@ -18,7 +18,8 @@ export interface Tokens {
   eos: Token | null;
   sep: Token | null;
   /** For a text between two others. */
-  infill: { prefix: Token | null; suffix: Token | null; middle: Token | null };
+  /** To fill in the middle of a text: marks of its parts, and of other files before it. */
+  infill: Readonly<Record<'prefix' | 'suffix' | 'middle' | 'repository' | 'file', Token | null>>;
   /** Whether a prompt begins with `bos`. */
   addsBos: boolean;
 }
@@ -58,7 +59,8 @@ export class Model {
     this.gpuLayers = gpuLayers;
     this.vocab = c.llama_model_get_vocab(pointer);
     this.vocabulary = c.llama_vocab_n_tokens(this.vocab);
-    this.trainContextSize = c.llama_model_n_ctx_train(pointer);
+    // The file has 32 bits without a sign.
+    this.trainContextSize = c.llama_model_n_ctx_train(pointer) >>> 0;
     this.tokens = tokensOf(c, this.vocab);
     const special = new Map<Token, SpecialToken>();
     for (const [token, type] of header.tokenTypes.entries())
@@ -211,6 +213,8 @@ function tokensOf(c: Functions, vocab: Pointer): Tokens {
       prefix: known(c.llama_vocab_fim_pre(vocab)),
       suffix: known(c.llama_vocab_fim_suf(vocab)),
       middle: known(c.llama_vocab_fim_mid(vocab)),
+      repository: known(c.llama_vocab_fim_rep(vocab)),
+      file: known(c.llama_vocab_fim_sep(vocab)),
     },
     addsBos: c.llama_vocab_get_add_bos(vocab),
   };
