@@ -350,9 +350,9 @@ export const errors = {
     { http: 409, grpc: 'ABORTED' },
   ),
   model_quarantined: unknown(
-    'The model file hung or killed the engine. This version of the file is refused for a while.',
-    'Download or copy the file again: a new version is tried at once. ' +
-      'See the output of the engine with: svc logs --level debug',
+    'A model file hung or killed the engine, or a server did not start. It is refused for a while.',
+    'Of a model, download or copy the file again: a new version is tried at once. Of a server, ' +
+      'correct its command. What they printed is in: svc logs --level debug',
     { http: 422, grpc: 'FAILED_PRECONDITION' },
   ),
   model_too_large: unknown(

@@ -666,6 +666,9 @@ export const jsonBudgets = {
 /** Bounds of the configuration file itself. They apply before it is read, so it cannot set them. */
 export const CONFIG_BYTES_MAX = MIB;
 export const CONFIG_DEPTH_MAX = 16;
+/** A Modelfile: a template and a licence have some 10 KiB. `models.json` has to hold several. */
+export const MODELFILE_BYTES_MAX = 256 * KIB;
+export const MODELFILE_LINES_MAX = 10_000;
 /** Servers of tools in `mcp.json`. */
 export const MCP_SERVERS_MAX = 64;
 /** For one look at the health of a server that svc starts. */
@@ -688,6 +691,11 @@ export const HEADERS_MAX = 100;
 export const LOAD_LOOK_MS = 200;
 /** For the start to know the names of the local models: a folder of the network may not answer. */
 export const FIRST_LIST_MS = 15_000;
+/**
+ * For a list of the local models to have the headers of new files. A process reads one after the
+ * other, in 0.2 to 1 s each; what is not read by then is `not_checked`.
+ */
+export const LOCAL_LIST_MS = 10_000;
 /** For another process to finish its edit of the file. */
 export const CONFIG_LOCK_MS = 5_000;
 /** The diff of a call that waits for a person, who reads no longer one. */

@@ -10,7 +10,17 @@ import {
   recordedNames,
   STOPS_MAX,
 } from './options.ts';
-import { filled, flag, numberFrom, oneOf, text, whole, wholeFrom, words } from './vocabulary.ts';
+import {
+  filled,
+  flag,
+  numberFrom,
+  oneOf,
+  text,
+  whole,
+  wholeCapped,
+  wholeFrom,
+  words,
+} from './vocabulary.ts';
 
 /** The schemas of the rows of `options`, for requests and for records. */
 
@@ -76,12 +86,13 @@ type SchemaOf<N extends OptionName> = N extends keyof typeof forms
 
 /** In a record the bounds do not matter: they may have been others when it was written. */
 function schemaOf(name: OptionName, isBounded: boolean): v.GenericSchema {
-  const { type, words, min = 0, max = 0 }: Option = options[name];
+  const { type, words, min = 0, max = 0, capped }: Option = options[name];
   if (name === 'tools' && !isBounded) return v.array(recordedTool);
   if (type === 'form') return forms[name as keyof typeof forms];
   if (type === 'flag') return flag;
   if (words !== undefined) return oneOf(words);
   if (!isBounded) return type === 'whole' ? whole : v.number();
+  if (capped === true) return wholeCapped(min, max);
   return type === 'whole' ? wholeFrom(min, max) : numberFrom(min, max);
 }
 

@@ -30,6 +30,8 @@ export interface Option {
   neutral?: unknown;
   /** What a provider without a place for it gets: the value of another option, by number. */
   instead?: { option: string; upTo: readonly (readonly [most: number, value: string])[] };
+  /** A larger number than the largest means the largest. */
+  capped?: true;
 }
 
 const { output_tokens, repetition_tokens, engine_context_tokens: context } = limitSpecs;
@@ -90,6 +92,7 @@ export const options = {
     compatible: 'all',
     // No context has room for more.
     neutral: output_tokens.max,
+    capped: true,
   },
   stop: {
     type: 'form',
@@ -379,7 +382,6 @@ export const options = {
       'Write what is between the prompt and this text, with a model that fills in the middle.',
     proto: [39, 50],
     compatible: 'none',
-    neutral: '',
   },
 } as const satisfies Record<string, Option>;
 
@@ -471,11 +473,13 @@ export function optionsIn(
 }
 const ALWAYS: ReadonlySet<OptionName> = new Set<Always>(['max_tokens', 'temperature', 'seed']);
 
-export interface NumberField {
+export interface PresetNumber {
   min: number;
   max: number;
   /** Only whole numbers. */
   whole: boolean;
+}
+export interface NumberField extends PresetNumber {
   /** The flag of the command line. */
   flag: string;
 }
@@ -483,7 +487,7 @@ export type NumberFieldName = {
   [N in OptionName]: Table[N] extends { flag: unknown; min: number } ? N : never;
 }[OptionName];
 
-/** The numbers that the command line and presets can set. */
+/** The numbers that the command line can set. */
 export const numberFields = Object.fromEntries(
   optionRows.flatMap(([name, { type, min, max, flag }]) =>
     flag === undefined || min === undefined || max === undefined
@@ -491,6 +495,15 @@ export const numberFields = Object.fromEntries(
       : [[name, { flag: flag[0], min, max, whole: type === 'whole' }]],
   ),
 ) as Record<NumberFieldName, NumberField>;
+
+/** The numbers that presets can set: those, and others that models of Ollama have. */
+export type PresetNumberName = NumberFieldName | 'presence_penalty' | 'frequency_penalty';
+const { presence_penalty, frequency_penalty } = options;
+export const presetNumbers: Readonly<Record<PresetNumberName, PresetNumber>> = {
+  ...numberFields,
+  presence_penalty: { ...presence_penalty, whole: false },
+  frequency_penalty: { ...frequency_penalty, whole: false },
+};
 
 /** Most texts that may end an answer. */
 export const STOPS_MAX = 16;
@@ -533,3 +546,33 @@ export function audioFormatOf(media_type: string): keyof typeof audioFormats {
 }
 /** Bytes of a file that its signature is in. */
 const SIGNATURE_BYTES = 18;
+
+/** The option that has this name at Ollama. */
+export function ollamaOption(name: string): OptionName | undefined {
+  return optionRows.find(([, { ollama }]) => ollama === name)?.[0];
+}
+
+/**
+ * The value of an option at Ollama, as svc has it. Null: it says nothing. Undefined: svc does not
+ * take it.
+ */
+export function fromOllama(name: OptionName, value: unknown): unknown {
+  const { type, min = 0, max = Number.MAX_SAFE_INTEGER }: Option = options[name];
+  if (name === 'stop') return stopsOf(value);
+  if (typeof value !== 'number' || !Number.isFinite(value)) return undefined;
+  if (type === 'whole' && !Number.isInteger(value)) return undefined;
+  // Programs in Go send any number. Equal seeds stay equal.
+  if (name === 'seed') return value < 0 ? null : value % (max + 1);
+  // Zero and less mean no bound but the context.
+  if (name === 'max_tokens') return value < 1 ? max : Math.min(value, max);
+  // A larger context than any is the largest.
+  if (name === 'context_tokens') return value < min ? undefined : Math.min(value, max);
+  return value >= min && value <= max ? value : undefined;
+}
+
+function stopsOf(value: unknown): unknown {
+  const all = [value].flat();
+  const isList = all.every((text) => typeof text === 'string' && text !== '');
+  if (!isList || all.length > STOPS_MAX) return undefined;
+  return all.length === 0 ? null : all;
+}

@@ -39,6 +39,14 @@ export function wholeFrom(min: number, max: number) {
   );
 }
 
+/** The same, and a larger one means the largest. */
+export function wholeCapped(min: number, max: number) {
+  return v.pipe(
+    wholeFrom(min, Number.MAX_SAFE_INTEGER),
+    v.transform((value) => Math.min(value, max)),
+  );
+}
+
 export const count = wholeFrom(0, Number.MAX_SAFE_INTEGER);
 
 export function numberFrom(min: number, max: number) {

@@ -48,6 +48,27 @@ const families: readonly Family[] = [
     form: 'Hermes',
   },
   {
+    name: 'qwen3.5',
+    tags: {
+      '4b': [`hf:unsloth/Qwen3.5-4B-GGUF:${Q4}`, 2740],
+      '0.8b': [`hf:bartowski/Qwen_Qwen3.5-0.8B-GGUF:${Q4}`, 560],
+      '2b': [`hf:bartowski/Qwen_Qwen3.5-2B-GGUF:${Q4}`, 1340],
+      '9b': [`hf:unsloth/Qwen3.5-9B-GGUF:${Q4}`, 5700],
+      '27b': [`hf:unsloth/Qwen3.5-27B-GGUF:${Q4}`, 16_700],
+      '35b': [`hf:bartowski/Qwen_Qwen3.5-35B-A3B-GGUF:${Q4}`, 21_400],
+    },
+    licence: 'apache-2.0',
+    good_for: 'chat, reasoning and tools in many languages',
+    form: 'Qwen3-Coder',
+  },
+  {
+    name: 'qwen3-coder',
+    tags: { '30b': [`hf:unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF:${Q4}`, 18_560] },
+    licence: 'apache-2.0',
+    good_for: 'code and tools on large machines',
+    form: 'Qwen3-Coder',
+  },
+  {
     name: 'qwen2.5',
     tags: {
       '1.5b': [`hf:Qwen/Qwen2.5-1.5B-Instruct-GGUF:${Q4}`, 1120],
@@ -94,6 +115,18 @@ const families: readonly Family[] = [
     licence: 'llama3.3',
     good_for: 'chat and tools on large machines',
     form: 'Llama 3.1',
+  },
+  {
+    name: 'gemma4',
+    tags: {
+      e4b: [`hf:ggml-org/gemma-4-E4B-it-GGUF:${Q4}`, 4980],
+      e2b: [`hf:unsloth/gemma-4-E2B-it-GGUF:${Q4}`, 3110],
+      '26b': [`hf:ggml-org/gemma-4-26B-A4B-it-GGUF:${Q4}`, 16_900],
+      '31b': [`hf:unsloth/gemma-4-31B-it-GGUF:${Q4}`, 18_300],
+    },
+    licence: 'apache-2.0',
+    good_for: 'chat, reasoning and tools in many languages',
+    form: 'Gemma 4',
   },
   {
     name: 'gemma3',
@@ -164,6 +197,47 @@ const families: readonly Family[] = [
     form: 'Mistral Nemo',
   },
   {
+    name: 'mistral-small3.2',
+    tags: {
+      '24b': [`hf:bartowski/mistralai_Mistral-Small-3.2-24B-Instruct-2506-GGUF:${Q4}`, 14_330],
+    },
+    licence: 'apache-2.0',
+    good_for: 'chat and tools on large machines',
+    form: 'Mistral Small 3.2',
+  },
+  {
+    name: 'devstral',
+    tags: { '24b': [`hf:bartowski/mistralai_Devstral-Small-2507-GGUF:${Q4}`, 14_330] },
+    licence: 'apache-2.0',
+    good_for: 'code and tools on large machines',
+    form: 'Devstral',
+  },
+  {
+    name: 'magistral',
+    tags: { '24b': [`hf:bartowski/mistralai_Magistral-Small-2509-GGUF:${Q4}`, 14_330] },
+    licence: 'apache-2.0',
+    good_for: 'reasoning and tools on large machines',
+    form: 'Devstral',
+  },
+  {
+    name: 'ministral-3',
+    tags: {
+      '8b': [`hf:unsloth/Ministral-3-8B-Instruct-2512-GGUF:${Q4}`, 5200],
+      '3b': [`hf:unsloth/Ministral-3-3B-Instruct-2512-GGUF:${Q4}`, 2150],
+      '14b': [`hf:unsloth/Ministral-3-14B-Instruct-2512-GGUF:${Q4}`, 8240],
+    },
+    licence: 'apache-2.0',
+    good_for: 'chat and tools in many languages',
+    form: 'Devstral',
+  },
+  {
+    name: 'glm-4.7-flash',
+    tags: { '30b': [`hf:unsloth/GLM-4.7-Flash-GGUF:${Q4}`, 18_300] },
+    licence: 'mit',
+    good_for: 'code, reasoning and tools on large machines',
+    form: 'GLM 4.7',
+  },
+  {
     name: 'deepseek-r1',
     tags: {
       '7b': [`hf:bartowski/DeepSeek-R1-Distill-Qwen-7B-GGUF:${Q4}`, 4680],
@@ -189,6 +263,26 @@ const families: readonly Family[] = [
     licence: 'apache-2.0',
     good_for: 'summaries, tools and work with documents',
     form: 'Granite 3, Phi 4 mini',
+  },
+  {
+    name: 'granite4',
+    tags: {
+      micro: [`hf:bartowski/ibm-granite_granite-4.0-micro-GGUF:${Q4}`, 2100],
+      tiny: [`hf:bartowski/ibm-granite_granite-4.0-h-tiny-GGUF:${Q4}`, 4250],
+    },
+    licence: 'apache-2.0',
+    good_for: 'summaries, tools and work with documents',
+    form: 'Hermes',
+  },
+  {
+    name: 'lfm2.5',
+    tags: {
+      '1.2b': [`hf:LiquidAI/LFM2.5-1.2B-Instruct-GGUF:${Q4}`, 730],
+      '8b': [`hf:LiquidAI/LFM2.5-8B-A1B-GGUF:${Q4}`, 5160],
+    },
+    licence: 'lfm1.0',
+    good_for: 'fast answers and tools on small machines',
+    form: 'LFM2',
   },
   {
     name: 'tinyllama',

@@ -19,7 +19,7 @@ const WORDS = Array.from({ length: 12 }, (_, index) => `w${index} `);
 if (flags.flood)
   for (let line = 0; line < Number(flags.flood); line += 1) console.log('x'.repeat(990), line);
 if (flags.environment) console.log(`environment ${JSON.stringify(process.env)}`);
-if (flags.says) console.error(flags.says.replaceAll('_', ' '));
+if (flags.says) console.error(flags.says.replaceAll('_', ' ').replaceAll(';', '\n'));
 if (flags.exit) process.exit(Number(flags.exit));
 if (flags.child) spawn('/bin/sleep', ['1000'], { stdio: 'inherit' });
 let kept = flags.memory ? Buffer.alloc(Number(flags.memory) * 1024 * 1024, 1) : null;

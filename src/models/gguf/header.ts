@@ -17,11 +17,17 @@ export interface GgufHeader {
   parts: number;
 }
 
-/** What a file is that is no model by itself. Null: it may be one. */
-export function otherKindOf({ architecture, type }: Pick<GgufHeader, 'architecture' | 'type'>) {
+/** Why a file is no model by itself. Null: it may be one. */
+export function otherKindOf({
+  architecture,
+  type,
+  numbers,
+}: Pick<GgufHeader, 'architecture' | 'type' | 'numbers'>) {
   if (architecture === 'clip' || type === 'mmproj')
     return 'it is a projector for images, not a model';
-  return type === 'adapter' ? 'it is an adapter, not a model' : null;
+  if (type === 'adapter') return 'it is an adapter, not a model';
+  const isEmpty = numbers.get(`${architecture}.context_length`) === 0;
+  return isEmpty ? 'it says that its context holds no token' : null;
 }
 
 /** Thrown if the bytes end before the header. */

@@ -73,13 +73,14 @@ export function inspectModel(
     throw new Error('the file holds no weights');
   const known: Record<string, unknown> = { ...parts[0]?.metadata };
   const architecture = String(known['general.architecture'] ?? '');
-  const other = otherKindOf({ architecture, type: String(known['general.type'] ?? '') });
+  const numbers = numbersIn(known);
+  const other = otherKindOf({ architecture, type: String(known['general.type'] ?? ''), numbers });
   if (other !== null) throw new Error(other);
   const file_type = known['general.file_type'];
   const weights = parts.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   return {
     problem: null,
-    shape: shapeOf({ architecture, numbers: numbersIn(known) }, weights),
+    shape: shapeOf({ architecture, numbers }, weights),
     architecture: architecture === '' ? null : architecture,
     supported: architectures.has(architecture),
     quantization: typeof file_type === 'number' ? (names[file_type] ?? null) : null,

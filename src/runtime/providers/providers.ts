@@ -14,7 +14,7 @@ import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
-import { FIRST_LIST_MS } from '../../limits.ts';
+import { FIRST_LIST_MS, LOCAL_LIST_MS } from '../../limits.ts';
 import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { Outcome, Usable } from './admission.ts';
@@ -274,8 +274,9 @@ export class Providers {
       [...this.entries].map(async ([id, entry]) => {
         if (entry.config?.kind === 'cloud')
           return knownModels(id, entry.config, this.snapshot(id).context.models);
+        const { probe_ms } = this.options.config.limits;
         return entry.port
-          .models(timeoutSignal(this.options.config.limits.probe_ms))
+          .models(timeoutSignal(id === LOCAL ? Math.max(probe_ms, LOCAL_LIST_MS) : probe_ms))
           .catch((error: unknown) => {
             this.options.log.debug({ err: error, provider: id }, 'models could not be listed');
             return [];

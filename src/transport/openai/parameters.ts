@@ -17,6 +17,7 @@ import {
   oneOf,
   pick,
   text,
+  wholeCapped,
   wholeFrom,
 } from '../../contract/vocabulary.ts';
 import { isRecord, parseForeignJson } from '../../json.ts';
@@ -51,8 +52,8 @@ export function length(min: number) {
   const { max } = table.max_tokens;
   return v.nullish(
     v.union(
-      [v.literal(UNBOUNDED), wholeFrom(min, max)],
-      `must be a whole number from ${min} to ${max}, or -1: no bound but the context.`,
+      [v.literal(UNBOUNDED), wholeCapped(min, max)],
+      `must be a whole number from ${min}, or -1: no bound but the context.`,
     ),
   );
 }

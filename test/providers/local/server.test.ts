@@ -176,6 +176,17 @@ test('a start that fails says what the server printed last, and the second in a 
   assert.is(retried.code, 'engine_crashed', 'a user may start it at once');
 });
 
+test('the first line about an error is repeated, also if many lines come after it', async (context) => {
+  const served = serve(context, ['--says=a;error_loading_model:_x;b;error_2;c;d;e;f', '--exit=1']);
+  const { message } = await failure(answer(served));
+  assert.match(
+    message,
+    /It printed last: error loading model: x \| … \| error 2 \| c \| d \| e \| f$/,
+  );
+  const [listed] = await served.port.models(signal());
+  assert.is(listed?.default, false, 'the default is a model of the local engine');
+});
+
 test('a program that is not there fails the probe and the work, and is no reason to try again', async (context) => {
   const served = serve(context, [], { command: ['/no/such/program'] });
   assert.match((await failure(served.port.probe(signal()))).message, /\/no\/such\/program/);

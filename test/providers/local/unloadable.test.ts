@@ -46,6 +46,41 @@ test('a missing tensor is named after the load', async () => {
   assert.equal(await shown('gap'), ['invalid', message]);
 });
 
+/** A model with another description of a tensor. */
+function withTensor(name: string, change: (info: Buffer) => void): void {
+  const bytes = readFileSync(makeGguf(put(name)));
+  const tensor = 'blk.1.ffn_down.weight';
+  change(bytes.subarray(bytes.indexOf(tensor) + tensor.length));
+  writeFileSync(put(name), bytes);
+}
+
+test('a type of weights that llama.cpp does not know, and a wrong shape, are named', async () => {
+  const [DIMENSIONS, FIRST] = [4, 8];
+  withTensor('type', (info) => {
+    info.writeUInt32LE(199, DIMENSIONS + info.readUInt32LE() * FIRST);
+  });
+  const type = await failure(readAnswer(local, { model: 'type' }));
+  assert.is(type.code, 'model_invalid');
+  assert.match(type.message, /blk\.1\.ffn_down\.weight.*199/);
+  withTensor('shape', (info) => {
+    info.writeBigUInt64LE(info.readBigUInt64LE(DIMENSIONS) / 2n, DIMENSIONS);
+  });
+  const shape = await failure(readAnswer(local, { model: 'shape' }));
+  assert.is(shape.code, 'model_invalid');
+  assert.match(shape.message, /tensor 'output_norm\.weight' has offset 419584, expected 403200/);
+});
+
+test('a context of no token is no model, and one of 32 bits is one', async () => {
+  makeGguf(put('none'), { context: 0 });
+  const reason = 'it says that its context holds no token';
+  assert.equal(await shown('none'), ['invalid', reason]);
+  assert.match((await failure(readAnswer(local, { model: 'none' }))).message, reason);
+  makeGguf(put('large'), { context: 2 ** 31 });
+  assert.is((await local.models.show('large')).context_length, 2 ** 31);
+  const { token_ids } = await readAnswer(local, { model: 'large', max_tokens: 1 });
+  assert.is(token_ids.length, 1);
+});
+
 test('what the reader of the header said is the reason, and not where the file is', async () => {
   makeGguf(put('twice'), { metadata: [['llama.attention.head_count', 'uint32', 7]] });
   const { message } = await failure(readAnswer(local, { model: 'twice' }));

@@ -80,6 +80,8 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
   private readonly key: string;
   private readonly begun = performance.now();
   private readonly tail: string[] = [];
+  /** The first line about an error. Others may come after it. */
+  private complaint: string | null = null;
   private exited: (() => void) | null = null;
   private computing = 0;
 
@@ -141,7 +143,9 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
 
   protected override noteLine(line: string): void {
     if (this.isLoaded) return;
-    this.tail.push(line.slice(0, TAIL_LINE).replaceAll(this.key, '<key>'));
+    const short = line.slice(0, TAIL_LINE).replaceAll(this.key, '<key>');
+    if (/\berror\b/i.test(short)) this.complaint ??= short;
+    this.tail.push(short);
     if (this.tail.length > TAIL_LINES) this.tail.shift();
   }
 
@@ -172,7 +176,9 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
   }
 
   private get last(): string {
-    return this.tail.join(' | ');
+    const { complaint, tail } = this;
+    const isLost = complaint !== null && !tail.includes(complaint);
+    return [...(isLost ? [complaint, '…'] : []), ...tail].join(' | ');
   }
 
   /** Asks until the server is ready. The machine ends the wait. */

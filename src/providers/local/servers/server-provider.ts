@@ -78,12 +78,7 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
       work(signal, (remote) => remote.rank?.(name, query, documents, signal)),
     pass: (request, signal) => work(signal, (remote) => remote.pass?.(request, signal)),
     embedsTokens: true,
-    models: async () =>
-      listed.map((name) => ({
-        ...namedModel(id, name),
-        state: options.state(),
-        default: name === model.name,
-      })),
+    models: async () => listed.map((name) => ({ ...namedModel(id, name), state: options.state() })),
     listed: () => listed,
     probe: async () => {
       const [program = ''] = server.command;
