@@ -363,7 +363,8 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'One model: its architecture, template, licence, memory, and where it came from, with ' +
       'the metadata of its file. Exit 7 if it is invalid.',
-    examples: ['model show local/svc-mini'],
+    flags: [flag('modelfile', 'Print the Modelfile that makes the model again.')],
+    examples: ['model show local/svc-mini', 'model show mario --modelfile'],
   }),
   command('model search', {
     args: '[words…]',
@@ -408,6 +409,20 @@ export const commands: readonly CommandSpec[] = [
     flags: [flag('name <name>', 'Name of the model (default: the file name).')],
     examples: ['model import ~/Downloads/tiny.gguf', 'model import tiny.gguf --name mine'],
   }),
+  command('model create', {
+    alias: { words: ['create'] },
+    isQuick: true,
+    args: '<name>',
+    summary:
+      'Make a model of a Modelfile, as Ollama has it: a model that is here, under one more name, ' +
+      'with its own system text, parameters, template, adapters and examples.',
+    flags: [
+      flag('file <path>', 'The Modelfile, or - for stdin (default: Modelfile in this folder).', {
+        short: 'f',
+      }),
+    ],
+    examples: ['model create mario -f Modelfile', 'model create mario -f - < mario.txt'],
+  }),
   command('model use', {
     isQuick: true,
     args: '<id>',
@@ -432,7 +447,9 @@ export const commands: readonly CommandSpec[] = [
   command('model remove', {
     alias: { words: ['rm'] },
     args: '<id…>',
-    summary: 'Delete models from the models folder, or what downloads left of them.',
+    summary:
+      'Delete models from the models folder, or what downloads left of them. Of a created model, ' +
+      'or another alias, only the name goes.',
     examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
   }),
   command('engine list', {

@@ -10,7 +10,7 @@ import {
   type Written,
 } from './layers.ts';
 import { readModelChoices } from './models-file.ts';
-import type { Presets } from './presets.ts';
+import type { ModelPresets } from './presets.ts';
 import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
 import { type RenamedSetting, removedVariables, renamedSettings } from './renamed.ts';
@@ -30,7 +30,7 @@ export interface Config extends Settings {
   /** No prototype: a provider may have the name `constructor`. */
   providers: Record<string, ProviderConfig>;
   /** What runs with an alias of `models.json` ask for where they say nothing themselves. */
-  alias_presets: Presets;
+  alias_presets: ModelPresets;
   /** The source of each value, by its dotted key. */
   sources: Record<string, Source>;
   /** Settings that are given by their old name. */
@@ -102,7 +102,11 @@ export function loadConfig(
  * What `svc model use`, `svc model alias` and `svc provider default` chose, where nothing else
  * does. Returns the presets of the aliases that it has set.
  */
-function applyChoices(file: string, settings: Settings, sources: Record<string, Source>): Presets {
+function applyChoices(
+  file: string,
+  settings: Settings,
+  sources: Record<string, Source>,
+): ModelPresets {
   const own = settings.aliases;
   const choices = readModelChoices(file);
   if (choices.default !== null && sources.model === 'default') {

@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path';
-import { type Presets, readPresets } from './presets.ts';
+import { type ModelPresets, readModelPresets } from './presets.ts';
 import { plainValue, properties, readConfigText } from './text.ts';
 
 /**
@@ -17,7 +17,7 @@ export interface ModelChoices {
   provider: string | null;
   aliases: Readonly<Record<string, string>>;
   /** What a run with an alias asks for where it says nothing itself, by the alias. */
-  presets: Presets;
+  presets: ModelPresets;
 }
 
 /** The choices; none without a file. Throws config_invalid. */
@@ -33,7 +33,7 @@ export function readModelChoices(configFile: string): ModelChoices {
   return {
     default: textOf('default'),
     provider: textOf('provider'),
-    presets: readPresets(previous.get('presets') ?? {}) ?? {},
+    presets: readModelPresets(previous.get('presets') ?? {}) ?? {},
     aliases: Object.fromEntries(
       Object.entries(aliases ?? {}).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',

@@ -1,11 +1,11 @@
-import { type NumberFieldName, numberFields, STOPS_MAX } from '../contract/options.ts';
-import { readName, readWhole } from './value.ts';
+import { type PresetNumberName, presetNumbers, STOPS_MAX } from '../contract/options.ts';
+import { readAdapters, readName, readWhole } from './value.ts';
 
 /**
  * Named requests: `svc run --preset <name>`. The fields are those of a run. `template` is the text
  * that the prompt is put into.
  */
-export type Preset = Partial<Record<NumberFieldName, number>> & {
+export type Preset = Partial<Record<PresetNumberName, number>> & {
   system?: string;
   template?: string;
   provider?: string;
@@ -16,6 +16,41 @@ export type Preset = Partial<Record<NumberFieldName, number>> & {
   response_format?: { type: 'json'; schema?: Record<string, unknown> };
 };
 export type Presets = Readonly<Record<string, Preset>>;
+
+/** What a created model asks for, and what it has in place of what its file has. */
+export type ModelPreset = Omit<Preset, 'template'> & {
+  /** Turns before those of a request, as an example. */
+  messages?: readonly ExampleTurn[];
+  /** A Jinja template, or a form of svc. */
+  chat_template?: string;
+  /** Paths of LoRA adapters. */
+  adapters?: readonly string[];
+  licence?: string;
+};
+export type ModelPresets = Readonly<Record<string, ModelPreset>>;
+
+export interface ExampleTurn {
+  role: (typeof EXAMPLE_ROLES)[number];
+  text: string;
+}
+export const EXAMPLE_ROLES = ['system', 'user', 'assistant'] as const;
+/** Of one model: each request has all of them. */
+export const EXAMPLES_MAX = 256;
+
+/** Whether the model is loaded in another way than the one that it is made from. */
+export function hasOwnLoad({ chat_template, adapters }: ModelPreset = {}): boolean {
+  return chat_template !== undefined || adapters !== undefined;
+}
+
+/** What a request gets of it. */
+export function requestPart({
+  chat_template: _,
+  adapters: __,
+  licence: ___,
+  ...rest
+}: ModelPreset = {}) {
+  return rest;
+}
 
 /** Where a template has the prompt. */
 export const PROMPT_PLACE = '{prompt}';
@@ -57,6 +92,21 @@ const fields: Readonly<Record<keyof Preset, Field>> = {
   ...numbers(),
 };
 
+const { template: _, ...shared } = fields;
+const modelFields: Readonly<Record<keyof ModelPreset, Field>> = {
+  ...shared,
+  messages: {
+    expects: `a list of 1 to ${EXAMPLES_MAX} turns with a role and a text`,
+    is: (value) => isTexts(value, isTurn) && (value as unknown[]).length <= EXAMPLES_MAX,
+  },
+  chat_template: text,
+  adapters: {
+    expects: 'a list of 1 to 16 absolute paths',
+    is: (value) => isTexts(value, text.is) && readAdapters({ it: value }) !== undefined,
+  },
+  licence: text,
+};
+
 /** Whether a preset may have it. Not all fields of a request can be set before it. */
 export function isPresetField(name: string): boolean {
   return Object.hasOwn(fields, name);
@@ -67,8 +117,21 @@ export function readPresets(value: unknown): Presets | undefined {
   return presetProblem(value) === null ? structuredClone(value as Presets) : undefined;
 }
 
+/** The presets of created models. Undefined: `modelPresetProblem` says what is wrong. */
+export function readModelPresets(value: unknown): ModelPresets | undefined {
+  return modelPresetProblem(value) === null ? structuredClone(value as ModelPresets) : undefined;
+}
+
 /** What is wrong with presets, as the rest of a sentence about them. Null: nothing. */
 export function presetProblem(value: unknown): string | null {
+  return problemIn(value, fields);
+}
+
+export function modelPresetProblem(value: unknown): string | null {
+  return problemIn(value, modelFields);
+}
+
+function problemIn(value: unknown, fields: Readonly<Record<string, Field>>): string | null {
   if (!isObject(value)) return 'must be an object of presets by name';
   for (const [name, preset] of Object.entries(value)) {
     if (!isName(name)) return 'has a name that is empty or has control characters';
@@ -80,16 +143,16 @@ export function presetProblem(value: unknown): string | null {
           `${at} has no field ${JSON.stringify(field)}; there are ` +
           `${Object.keys(fields).join(', ')}`
         );
-      const { expects, is } = fields[field as keyof Preset];
+      const { expects, is } = fields[field] as Field;
       if (!is(setting)) return `${at}: ${field} must be ${expects}`;
     }
   }
   return null;
 }
 
-function numbers(): Record<NumberFieldName, Field> {
+function numbers(): Record<PresetNumberName, Field> {
   return Object.fromEntries(
-    Object.entries(numberFields).map(([name, { whole, min, max }]) => [
+    Object.entries(presetNumbers).map(([name, { whole, min, max }]) => [
       name,
       {
         expects: `a ${whole ? 'whole ' : ''}number from ${min} to ${max}`,
@@ -99,7 +162,13 @@ function numbers(): Record<NumberFieldName, Field> {
             : typeof value === 'number' && value >= min && value <= max,
       },
     ]),
-  ) as Record<NumberFieldName, Field>;
+  ) as Record<PresetNumberName, Field>;
+}
+
+function isTurn(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { role, text: said, ...rest } = value;
+  return EXAMPLE_ROLES.includes(role as never) && text.is(said) && Object.keys(rest).length === 0;
 }
 
 function isFormat(value: unknown): boolean {

@@ -133,10 +133,16 @@ export interface ModelDetails extends ModelRecord {
   adapters?: readonly string[];
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
+  /** Of an alias: the model that it means, and the Modelfile that makes it again. */
+  alias_of?: string;
+  modelfile?: string;
   /** Parts of a model of another program that svc does not use, such as `template`. */
   unused?: readonly string[];
-  /** What that program asks it for where a request says nothing. */
-  defaults?: { system?: string; options: object };
+  /**
+   * What that program, or the alias, asks it for where a request says nothing. `turns`: messages
+   * before those of a request.
+   */
+  defaults?: { system?: string; options: object; turns?: number };
 }
 
 export interface LogQuery {

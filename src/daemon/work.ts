@@ -25,6 +25,7 @@ import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
 import { SeparateJudge } from '../runtime/judge/judge.ts';
+import { createdIn } from '../runtime/models/alias.ts';
 import { LOCAL, Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
@@ -132,6 +133,7 @@ export function buildWork(options: WorkOptions) {
         Object.entries(config.model_adapters).flatMap(([name, adapters]) =>
           [config.aliases[name] ?? name].flat().map((model) => ({ model, adapters })),
         ),
+      created: () => createdIn(config),
       isWriting: (file) => puller.isWriting(file),
     },
     media: {

@@ -75,6 +75,17 @@ export interface ModelRecord {
   modified_at?: string | null;
 }
 
+/** A local model that is loaded in its own way, under its own name. */
+export interface CreatedModel {
+  name: string;
+  /** The model whose file it has. */
+  model: string;
+  /** In place of the template of the file. */
+  chat_template?: string;
+  /** Paths, in place of the adapters that the configuration names. */
+  adapters?: readonly string[];
+}
+
 /** A model in memory, on its way there, or on its way out. Times are in milliseconds. */
 export interface LoadedModel
   extends Omit<LoadedModelRecord, 'since' | 'keep_alive_ms' | 'expires_at'> {

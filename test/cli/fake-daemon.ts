@@ -78,6 +78,7 @@ export async function startFakeDaemon(home: Home): Promise<FakeDaemon> {
     ['status', ({ result }) => result(status)],
     ['health', ({ result }) => result(health)],
     ['config', ({ result }) => result({ limits: defaultLimits })],
+    ['model.aliases', ({ result }) => result({ aliases: {} })],
     ['run.find', ({ params, result }) => result({ id: params.id })],
     ['run.cancel', ({ params, result }) => result({ ...run, id: params.id, state: 'cancelled' })],
   ]);

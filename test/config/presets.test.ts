@@ -22,6 +22,8 @@ test('every field of a preset is taken as it is', () => {
     top_k: 0,
     min_p: 1,
     repeat_penalty: 0.1,
+    presence_penalty: 1,
+    frequency_penalty: -1,
     typical_p: 0.5,
     top_n_sigma: 1,
     xtc_probability: 0.5,

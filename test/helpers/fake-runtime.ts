@@ -375,6 +375,8 @@ export function fakeRuntime(): FakeRuntime {
       aliases: () => ({}),
       isFile: () => false,
       presetOf: () => ({}),
+      create: () => Promise.reject(new Error('not here')),
+      createFrom: () => Promise.reject(new Error('not here')),
       async list() {
         note('models.list');
         const rest = {

@@ -248,6 +248,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     },
     localModels: {
       show: () => Promise.reject(new SvcError('model_unknown')),
+      check: () => Promise.resolve(),
       remove: () => Promise.reject(new Error('not here')),
       place: () => Promise.reject(new Error('not here')),
       default: 'svc-mini',

@@ -181,6 +181,7 @@ export class Life {
       saveChoices: () => Promise.reject(new Error('none')),
       localModels: {
         show: () => Promise.reject(new Error('none')),
+        check: () => Promise.reject(new Error('none')),
         remove: () => Promise.reject(new Error('none')),
         place: () => Promise.reject(new Error('none')),
         default: 'svc-mini',

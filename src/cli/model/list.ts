@@ -1,4 +1,5 @@
 import { oneLine } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, parameters } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
@@ -6,11 +7,14 @@ import { table } from '../print/table.ts';
 import { listModels } from './list-models.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
-  const { models, ...rest } = await listModels(paths);
+  const [{ models, ...rest }, { aliases }] = await Promise.all([
+    listModels(paths),
+    askDaemon(paths, 'model.aliases'),
+  ]);
   // A daemon of an older version does not have them.
   const { partial = [], folder }: Partial<typeof rest> = rest;
   if (json) {
-    printJson({ models, ...rest });
+    printJson({ models, ...rest, aliases });
     return 0;
   }
   if (models.length === 0) note('No provider has a model. See them with: svc provider list');
@@ -26,6 +30,8 @@ export async function run({ paths, json }: Context): Promise<number> {
   ]);
   for (const { name, size_bytes } of partial)
     rows.push([`local/${name}`, 'partial', bytes(size_bytes), '-', '-', '-', 'svc', '']);
+  for (const [alias, target] of Object.entries(aliases))
+    rows.push([alias, 'alias', '-', '-', '-', '-', '-', `of ${[target].flat().join(', then ')}`]);
   if (rows.length > 0)
     print(
       table(

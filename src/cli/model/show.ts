@@ -1,5 +1,5 @@
 import { errors } from '../../errors.ts';
-import { oneLine } from '../../logs/plain.ts';
+import { oneLine, plain } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -9,8 +9,13 @@ import { fields } from '../print/table.ts';
 
 const VALUE_WIDTH = 100;
 
-export async function run({ paths, args, json }: Context): Promise<number> {
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const model = await askDaemon(paths, 'model.show', { id: args[0] }, { timeout_ms: SHOW_MS });
+  if (flags.modelfile === true) {
+    if (json) printJson({ modelfile: model.modelfile });
+    else print(plain(model.modelfile?.trimEnd() ?? `FROM ${model.id}`));
+    return 0;
+  }
   const code = model.state === 'invalid' ? errors.model_invalid.exit : 0;
   if (json) {
     printJson(model);
@@ -28,9 +33,11 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['parameters', parameters(model.parameters)],
     ['quantization', model.quantization],
     ['context', model.context_length === null ? null : `${model.context_length} tokens`],
+    ['is made of', model.alias_of ?? null],
     ['template', templateOf(model)],
     ['system', model.defaults?.system ?? null],
     ['by default', defaultsOf(model)],
+    ['examples', model.defaults?.turns === undefined ? null : `${model.defaults.turns} messages`],
     ['not used', model.unused?.length ? `of Ollama: ${model.unused.join(', ')}` : null],
     ['licence', model.licence ?? null],
     [

@@ -68,6 +68,14 @@ export const modelOperations = {
     method: 'models.setAlias',
     call: ({ runtime }, { name, model = null }) => runtime.models.setAlias(name, model),
   }),
+  'model.create': operation({
+    answers: 'the model that a Modelfile makes. Its relative paths begin at `folder`',
+    params: v.object({ name: name(128), modelfile: v.string(), folder: v.nullish(name(4096)) }),
+    access: 'admin',
+    method: 'models.createFrom',
+    call: ({ runtime }, { folder = null, ...input }) =>
+      runtime.models.createFrom({ ...input, folder }),
+  }),
   'model.ps': operation({
     summary: 'Local models in memory, those on their way, and the bound of their memory.',
     answers: '`models` in memory, and the bound of their memory',

@@ -22,7 +22,7 @@ import {
   type Needs,
   type StartedReply,
 } from './model-engine.ts';
-import type { ModelFile } from './model-files.ts';
+import { type ModelFile, variantOf } from './model-files.ts';
 import { ModelMemory } from './model-memory.ts';
 import { loadedRecord } from './model-record.ts';
 import { prepareServer, type ServerProcess } from './servers/server-process.ts';
@@ -285,7 +285,7 @@ export class Engines implements LocalRoom {
   }
 
   private engineOf(model: ModelFile, purpose: Purpose = 'answers'): Promise<ModelEngine> {
-    const key = keyOf(model.path, purpose, model.scales);
+    const key = keyOf(model.path, purpose, variantOf(model));
     let engine = this.byKey.get(key);
     if (engine === undefined) {
       engine = this.create(model, purpose);

@@ -91,12 +91,17 @@ function templateOf(
   const file = { source, bos_token: '', eos_token: '', vocabulary };
   const { name, text, problem, template: chosen } = chooseTemplate(file, named);
   const used = chosen === null ? null : { tools: chosen.hasTools, thinking: usedAs(text).thinking };
-  if (problem === null)
-    return { used, ...(name === 'file' ? {} : { template: `${name} (model_templates)` }) };
+  if (problem === null) return { used, ...placeOf(name) };
   const instead =
     { none: 'prompts are continued as they are', file: 'that of its file is used' }[name] ??
     `${name} is used instead`;
   return { used, template_problem: `cannot be rendered (${problem}), so ${instead}` };
+}
+
+/** Where the template is from, for users. Absent: from the file. */
+function placeOf(name: string): { template?: string } {
+  if (name === 'file') return {};
+  return { template: name === 'given' ? 'its own' : `${name} (model_templates)` };
 }
 
 /** Of a template that is not rendered here. */

@@ -13,7 +13,7 @@ import { keyOf, type LoadOrder, type Purpose } from './engine/messages.ts';
 import { type EngineChild, type EngineChildOptions, notStarted } from './engine-child.ts';
 import type { EngineOrder, EngineProcess } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
-import type { ModelFile } from './model-files.ts';
+import { type ModelFile, variantOf } from './model-files.ts';
 import { shortIdentity } from './model-identity.ts';
 
 /** The machine of an engine. */
@@ -115,7 +115,7 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
 
   /** Each purpose of a file has its own engine. */
   get key(): string {
-    return keyOf(this.model.path, this.purpose, this.model.scales);
+    return keyOf(this.model.path, this.purpose, variantOf(this.model));
   }
 
   get snapshot(): EngineSnapshot {

@@ -17,7 +17,7 @@ import {
   withoutPart,
 } from '../../models/gguf/parts.ts';
 import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
-import type { PartialModel } from '../port.ts';
+import type { CreatedModel, PartialModel } from '../port.ts';
 import type { ServerSpec } from './servers/server-process.ts';
 import type { ModelDefaults } from './stores/defaults.ts';
 
@@ -32,6 +32,13 @@ export interface ModelFile {
   server?: ServerSpec;
   /** Scales of its adapters by id, where a request has other ones than usual. */
   scales?: readonly number[];
+  /** The template or adapters of a model that is loaded in its own way. */
+  created?: CreatedModel;
+}
+
+/** What of a model makes its load another one than that of its file alone. */
+export function variantOf({ scales, created }: ModelFile): string {
+  return scales === undefined && created === undefined ? '' : JSON.stringify([scales, created]);
 }
 
 const DEPTH_MAX = 6;

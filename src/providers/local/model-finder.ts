@@ -6,6 +6,7 @@ import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
 import { firstPartOf } from '../../models/gguf/parts.ts';
 import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts';
 import { findPulled, type Origins } from '../../models/origins.ts';
+import type { CreatedModel } from '../port.ts';
 import type { Engines } from './engines.ts';
 import type { Inspector } from './inspector.ts';
 import {
@@ -32,11 +33,13 @@ export interface ModelFinderOptions {
   /** The models of other programs. Null: they are not looked for. */
   others?: OtherModels | null;
   origins?: Origins | null;
+  /** The models that are loaded in their own way. */
+  created?(): readonly CreatedModel[];
 }
 
 /**
  * Finds models by name: the built-in one, the files of the models folder, those of other programs,
- * and the default model. A name means at most one file. No other file can have the built-in name. A
+ * the default model, and those that are created. A name means at most one file. No other file can have the built-in name. A
  * file of the models folder goes before that of another program.
  */
 export class ModelFinder {
@@ -56,6 +59,18 @@ export class ModelFinder {
    * folder.
    */
   async find(name: string): Promise<ModelFile> {
+    const short = shortName(name);
+    const created = this.options.created?.().find((each) => isSameName(each.name, short));
+    return created === undefined ? this.findFile(name) : this.made(created);
+  }
+
+  /** A model that is loaded in its own way, with the file of another one. Throws as `find`. */
+  async made(created: CreatedModel): Promise<ModelFile> {
+    const { name, model } = created;
+    return { ...(await this.findFile(model)), id: `local/${name}`, name, created };
+  }
+
+  private async findFile(name: string): Promise<ModelFile> {
     const named = await this.findNamed(name);
     if (named !== null) return named;
     const known = await this.validNames();
@@ -203,8 +218,10 @@ export class ModelFinder {
   }
 
   /** What its program says of a model. Undefined: it is of no other program. */
-  async otherOf({ name }: ModelFile): Promise<OtherModel | undefined> {
-    return (await this.otherModels()).find((other) => other.name === name);
+  async otherOf({ name, path, created }: ModelFile): Promise<OtherModel | undefined> {
+    const isIt = (other: OtherModel) =>
+      created === undefined ? other.name === name : other.path === path;
+    return (await this.otherModels()).find(isIt);
   }
 
   private async otherModels(): Promise<readonly OtherModel[]> {

@@ -9,7 +9,7 @@ import { projectorName } from '../../models/gguf/companions.ts';
 import { partsOf, withoutPart } from '../../models/gguf/parts.ts';
 import { shortName } from '../../models/model-names.ts';
 import type { Origins } from '../../models/origins.ts';
-import type { ModelRecord, PartialModel } from '../port.ts';
+import type { CreatedModel, ModelRecord, PartialModel } from '../port.ts';
 import type { Adapter } from './engine/native/adapters.ts';
 import type { Engines } from './engines.ts';
 import type { ModelInspection } from './inspection.ts';
@@ -23,6 +23,7 @@ import {
   nameIn,
   partialsIn,
   projectorOf,
+  refuseForeign,
 } from './model-files.ts';
 import type { ModelFinder } from './model-finder.ts';
 import { identityOf, identityWith } from './model-identity.ts';
@@ -73,10 +74,11 @@ export class LocalModels {
     return identityWith(own, await this.adaptersOf(file));
   }
 
-  /** The LoRA adapters that the configuration names for a file, with the scales of a request. */
+  /** The LoRA adapters of a model, with the scales of a request. */
   async adaptersOf(file: ModelFile): Promise<Adapter[]> {
     const rows = this.options.adapters?.() ?? [];
-    const named = await this.namedFor(file, rows, ({ adapters }) => adapters);
+    const named =
+      file.created?.adapters ?? (await this.namedFor(file, rows, ({ adapters }) => adapters));
     return named.map((path, id) => ({ path, scale: file.scales?.[id] ?? 1 }));
   }
 
@@ -94,8 +96,10 @@ export class LocalModels {
     return [...named];
   }
 
-  /** The templates that the configuration names for a file. The built-in model keeps its form. */
-  templatesOf(file: ModelFile): Promise<string[]> {
+  /** The templates in place of that of its file. The built-in model keeps its form. */
+  async templatesOf(file: ModelFile): Promise<string[]> {
+    const own = file.created?.chat_template;
+    if (own !== undefined) return [own];
     return this.namedFor(file, this.options.templates?.() ?? [], ({ template }) => [template]);
   }
 
@@ -162,6 +166,24 @@ export class LocalModels {
       unused: other?.unused ?? [],
       ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
     };
+  }
+
+  /** Throws model_unknown, model_invalid and invalid_request for what cannot be loaded so. */
+  async check(created: CreatedModel): Promise<void> {
+    const { path } = await this.finder.made(created);
+    const { adapters = [], chat_template } = created;
+    if (path === this.options.built_in)
+      throw wrong('from', 'The built-in model keeps its template, and has no adapters.');
+    for (const adapter of adapters) {
+      const version = await fileVersion(adapter);
+      if (version === null) throw wrong('adapters', `There is no file ${adapter}.`);
+      await refuseForeign(version);
+    }
+    const version = chat_template === undefined ? null : await fileVersion(path);
+    if (chat_template === undefined || version === null) return;
+    const { template_problem } = await this.inspector.describe(version, [chat_template]);
+    if (template_problem !== undefined)
+      throw wrong('template', `The template ${template_problem.replace(/, so .*$/, '')}.`);
   }
 
   /**
@@ -237,7 +259,8 @@ export class LocalModels {
     const version = await fileVersion(file.path).catch(() => null);
     const inspection =
       version === null ? null : await inspect(version, await this.templatesOf(file));
-    const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
+    const isDefault = file.path === defaultFile?.path && file.created === undefined;
+    const flags = { default: isDefault, built_in: file.path === built_in };
     const other = await this.finder.otherOf(file);
     const { shape = null, capabilities = [] } = inspection ?? {};
     const isRead = capabilities.some((each) => each === 'embedding' || each === 'reranking');
@@ -258,6 +281,10 @@ export class LocalModels {
       inspection,
     };
   }
+}
+
+function wrong(param: string, message: string): SvcError {
+  return new SvcError('invalid_request', message, { param });
 }
 
 function unlessMissing(error: NodeJS.ErrnoException): void {

@@ -14,6 +14,7 @@ import { defaultBudget } from '../../models/memory-needs.ts';
 import type { Fit } from '../../models/port.ts';
 import type {
   AttemptRequest,
+  CreatedModel,
   Embedding,
   LocalRoom,
   ModelLoads,
@@ -66,7 +67,7 @@ export interface LocalProviderOptions {
   /** How long models stay in memory without work, by name. */
   keep?: Readonly<Record<string, number>>;
   /** What else the models folder needs to know. */
-  library?: Pick<ModelFinderOptions, 'others' | 'origins'> &
+  library?: Pick<ModelFinderOptions, 'others' | 'origins' | 'created'> &
     Pick<LocalModelsOptions, 'isWriting' | 'templates' | 'adapters'>;
   /** Computed prompts may stay in files. */
   keeps_prompts?: boolean;
@@ -91,7 +92,7 @@ export interface LocalProvider {
   fit(size_bytes: number): Fit;
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
-  models: Pick<LocalModels, 'show' | 'remove' | 'place'> &
+  models: Pick<LocalModels, 'show' | 'check' | 'remove' | 'place'> &
     Pick<ModelFinder, 'default'> &
     ModelLoads;
   /** Which file a model is. Null: there is none, or it cannot be read. */
@@ -335,6 +336,7 @@ export function createLocalProvider({
   const both = {
     ...loads,
     show: (id: string) => models.show(id),
+    check: (created: CreatedModel) => models.check(created),
     remove: (id: string) => models.remove(id),
     place: () => models.place(),
     get default() {

@@ -1,5 +1,9 @@
-import type { Presets } from '../../config/presets.ts';
+import { type Message, shortMessages } from '../../../machines/messages.ts';
+import type { Config } from '../../config/config.ts';
+import { hasOwnLoad, type ModelPresets, requestPart } from '../../config/presets.ts';
+import { withoutNull } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
+import type { CreatedModel } from '../../providers/port.ts';
 
 /**
  * The alias that a name means. Programs of Ollama write `:latest` after a name that has no tag.
@@ -13,16 +17,42 @@ export function withoutTag(name: string): string {
   return name.replace(/:latest$/, '');
 }
 
-/** The request, with what its alias asks for where the request says nothing itself. */
-export function withPreset(input: RunInput, presets: Presets): RunInput {
+/** The models of aliases that are loaded in their own way. */
+export function createdIn({
+  aliases,
+  alias_presets,
+}: Pick<Config, 'aliases' | 'alias_presets'>): CreatedModel[] {
+  return Object.entries(alias_presets).flatMap(([name, preset]) => {
+    const model = aliases[name];
+    if (typeof model !== 'string' || !hasOwnLoad(preset)) return [];
+    const { chat_template, adapters } = preset;
+    return [withoutNull({ name, model, chat_template, adapters }) as CreatedModel];
+  });
+}
+
+/**
+ * The request, with what its alias asks for where the request says nothing itself. A text that is
+ * continued as it is gets no turns before it.
+ */
+export function withPreset(input: RunInput, presets: ModelPresets): RunInput {
   const alias = typeof input.model === 'string' ? aliasOf(input.model, presets) : null;
   if (alias === null) return input;
-  const { system, ...fields } = presets[alias] ?? {};
-  const { messages = null } = input;
+  const { system, messages: turns = [], ...fields } = requestPart(presets[alias]);
   const request = { ...fields, ...input } as RunInput;
-  const isSaid = input.system != null || messages?.some(({ role }) => role === 'system') === true;
-  if (system === undefined || isSaid) return request;
-  if (messages === null) return { ...request, system };
-  const first = { role: 'system' as const, content: [{ type: 'text' as const, text: system }] };
-  return { ...request, messages: [first, ...messages] };
+  if (input.raw === true || input.suffix != null) return request;
+  const said = input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null);
+  const isSystemSaid = said.some(({ role }) => role === 'system');
+  const first = system === undefined || isSystemSaid ? [] : [turnOf('system', system)];
+  // A later turn of a conversation has them from the first one.
+  const examples = input.conversation == null ? turns : [];
+  if (first.length + examples.length === 0) return request;
+  const opening = said[0]?.role === 'system' ? 1 : 0;
+  const { prompt: _, system: __, ...rest } = request;
+  const before = examples.map(({ role, text }) => turnOf(role, text));
+  const all = [...first, ...said.slice(0, opening), ...before, ...said.slice(opening)];
+  return { ...rest, messages: all } as RunInput;
+}
+
+function turnOf(role: Message['role'], text: string): Message {
+  return { role, content: [{ type: 'text', text }] };
 }

@@ -1,9 +1,14 @@
 import type { Config } from '../../config/config.ts';
 import type { ModelChoices } from '../../config/models-file.ts';
-import { type Preset, presetProblem } from '../../config/presets.ts';
+import {
+  hasOwnLoad,
+  type ModelPreset,
+  modelPresetProblem,
+  requestPart,
+} from '../../config/presets.ts';
 import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { settingSpecs } from '../../config/settings.ts';
-import { withoutNull } from '../../contract/check.ts';
+import { withoutNull, wrong } from '../../contract/check.ts';
 import type {
   Aliases,
   ModelDetails,
@@ -13,18 +18,22 @@ import type {
 } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { ModelRecord, PartialModel } from '../../providers/port.ts';
+import type { CreatedModel, ModelRecord, PartialModel } from '../../providers/port.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { chooseRoutes, namesFile } from '../runs/route.ts';
-import { aliasOf, withPreset } from './alias.ts';
+import { aliasOf, createdIn, withoutTag, withPreset } from './alias.ts';
+import { createFromModelfile, type ModelfileInput } from './from-modelfile.ts';
+import { writeModelfile } from './modelfile.ts';
 
 /** The models of the local engine. */
 export interface LocalModelsPort {
   /** Model of a run without a model. */
   default: string;
   show(id: string): Promise<ModelDetails>;
+  /** Throws model_unknown, invalid_request and model_invalid for what cannot be loaded so. */
+  check(created: CreatedModel): Promise<void>;
   remove(id: string): Promise<ModelRecord>;
   place(): Promise<{ folder: string; partial: PartialModel[] }>;
 }
@@ -37,6 +46,9 @@ export interface ModelsOptions {
   saveChoices(edit: (choices: ModelChoices) => ModelChoices): Promise<ModelChoices>;
   change: ChangeConfig;
 }
+
+/** An alias, as a model. */
+export type MadeModel = ModelRecord & Pick<ModelDetails, 'alias_of'>;
 
 /**
  * Requests about models. What `use` and `setAlias` choose counts at once, and after the next start.
@@ -58,10 +70,30 @@ export class Models {
     return this.options.providers.models();
   }
 
-  show(id: string): Promise<ModelDetails> {
+  /** An alias is shown with what it asks for. */
+  async show(id: string): Promise<ModelDetails> {
     const { config, local } = this.options;
-    const target = config.aliases[aliasOf(id, config.aliases) ?? ''];
-    return local.show(typeof target === 'string' ? target : id);
+    const alias = aliasOf(id, config.aliases);
+    const target = config.aliases[alias ?? ''];
+    if (alias === null || typeof target !== 'string') return local.show(id);
+    const preset = this.presetOf(alias);
+    const model = hasOwnLoad(preset)
+      ? await local.show(alias)
+      : target.startsWith(`${LOCAL}/`)
+        ? await local.show(target)
+        : { ...(await this.find(target)), metadata: {}, metadata_left_out: 0 };
+    const { licence = model.licence ?? null, system = model.defaults?.system } = preset;
+    const { messages = [], ...asked } = requestPart(preset);
+    const { system: _, ...options } = { ...model.defaults?.options, ...asked };
+    return {
+      ...model,
+      id: alias,
+      name: alias,
+      licence,
+      defaults: withoutNull({ system, options, turns: messages.length || null }),
+      alias_of: target,
+      modelfile: writeModelfile(target, preset),
+    };
   }
 
   /** The model that a run with this name asks first. Throws model_unknown, provider_unknown. */
@@ -72,8 +104,9 @@ export class Models {
     const id = `${route.provider}/${route.model}`;
     const found = (await this.list()).find((each) => each.id === id);
     if (found !== undefined) return found;
-    // A local file has more names than the one in the list.
-    if (route.provider === LOCAL) return this.show(route.model);
+    // A local file has more names than the one in the list. Of an alias this is its own load.
+    const isAlias = aliasOf(route.model, config.aliases) !== null;
+    if (route.provider === LOCAL) return this.show(isAlias ? id : route.model);
     throw new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
       param: 'model',
     });
@@ -97,9 +130,14 @@ export class Models {
     return namesFile(request, config, providers.settings(), (id) => providers.listed(id));
   }
 
-  /** A default model that is removed is no default any more. */
+  /** Of an alias only its name goes. A default model that is removed is no default any more. */
   async remove(id: string): Promise<ModelRecord> {
     const { kernel, local, config, providers } = this.options;
+    const alias = aliasOf(id, config.aliases);
+    if (alias !== null) {
+      await this.setAlias(alias, null);
+      return { ...NAME_ALONE, id: alias, name: alias };
+    }
     const removed = await unlessStalled(kernel, () => local.remove(id));
     if (config.sources.model === 'models.json' && config.model === removed.name)
       await this.options.change(() => this.choose(null));
@@ -149,8 +187,37 @@ export class Models {
   }
 
   /** What a run with this alias asks for where it says nothing itself. */
-  presetOf(alias: string): Preset {
+  presetOf(alias: string): ModelPreset {
     return this.options.config.alias_presets[alias] ?? {};
+  }
+
+  /** The same, of a Modelfile. Throws with the line that is wrong. */
+  createFrom(input: ModelfileInput): Promise<MadeModel> {
+    return createFromModelfile(this, input);
+  }
+
+  /**
+   * Gives a model one more name, with what its runs ask for. What `from` asks for counts where the
+   * preset says nothing. Throws the errors of `find`, and invalid_request.
+   */
+  async create(name: string, from: string, preset: ModelPreset): Promise<MadeModel> {
+    const { config, local } = this.options;
+    const created = withoutTag(name);
+    const base = aliasOf(from, config.aliases);
+    const target = base === null ? (await this.find(from)).id : config.aliases[base];
+    if (typeof target !== 'string')
+      throw wrong('from', `${from} means several models. Name one of them.`);
+    if ((await this.list()).some((model) => model.name === created || model.id === created))
+      throw wrong('name', `There is a model ${created} already. Choose another name.`);
+    const whole = { ...(base === null ? {} : this.presetOf(base)), ...preset };
+    const own = createdIn({ aliases: { [created]: target }, alias_presets: { [created]: whole } });
+    for (const each of own) {
+      if (!target.startsWith(`${LOCAL}/`))
+        throw wrong('from', `A template and adapters are for local models, and ${target} is none.`);
+      await local.check(each);
+    }
+    await this.setAlias(created, target, Object.keys(whole).length === 0 ? null : whole);
+    return { ...(await this.find(created)), id: created, name: created, alias_of: target };
   }
 
   /**
@@ -159,7 +226,7 @@ export class Models {
   async setAlias(
     name: string,
     model: string | null,
-    preset: Preset | null = null,
+    preset: ModelPreset | null = null,
   ): Promise<{ aliases: Aliases }> {
     const { config, change, saveChoices } = this.options;
     return change(async () => {
@@ -175,7 +242,7 @@ export class Models {
           hint: 'See: svc model alias',
         });
       if (model !== null) refuseTooMany(config.aliases, name);
-      const problem = preset === null ? null : presetProblem({ [name]: preset });
+      const problem = preset === null ? null : modelPresetProblem({ [name]: preset });
       if (problem !== null) throw new SvcError('invalid_request', `A model ${problem}.`);
       const edit = <V>(values: Readonly<Record<string, V>>, value: V | null) => {
         const { [name]: _, ...rest } = values;
@@ -193,6 +260,21 @@ export class Models {
     });
   }
 }
+
+/** What is known of an alias that is gone. */
+const NAME_ALONE = {
+  provider: LOCAL,
+  state: 'available',
+  size_bytes: null,
+  digest: null,
+  quantization: null,
+  parameters: null,
+  context_length: null,
+  capabilities: [],
+  default: false,
+  built_in: false,
+  path: null,
+} satisfies Omit<ModelRecord, 'id' | 'name'>;
 
 /** A longer list is no list for a person. */
 const ALIASES_MAX = 1000;

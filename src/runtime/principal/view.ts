@@ -176,7 +176,15 @@ const rules: Rules<Runtime> = {
   embeddings: { embed: asksBy, rerank: asksBy, read: asksBy, pass: asksBy },
   providers: {},
   mcp: {},
-  models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },
+  models: {
+    list: any,
+    place: any,
+    presetOf: any,
+    isFile: any,
+    next: any,
+    find: ofModel('any'),
+    create: admin,
+  },
   loads: {
     isLocal: any,
     continuesTexts: any,

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { sameTarget, type Target } from '../../../machines/failover.ts';
 import { ownedBy, type RunRequest, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
+import { hasOwnLoad } from '../../config/presets.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import { optionsIn } from '../../contract/options.ts';
@@ -18,7 +19,8 @@ export type Route = Omit<Target, 'resumable'>;
 type TargetChoice = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
 /** The same, with one name of a model and no alias. */
 type ModelChoice = Omit<TargetChoice, 'model'> & { model?: string | null | undefined };
-type Settings = Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'>;
+type Settings = Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'> &
+  Partial<Pick<Config, 'alias_presets'>>;
 
 /** The models that a provider listed when it was last asked. Null: unknown. */
 export type Listed = (provider: string) => readonly string[] | null;
@@ -39,7 +41,7 @@ export function chooseRoutes(
     [...providers.keys()].some((id) =>
       listed?.(id)?.some((each) => each === name || `${id}/${each}` === name),
     );
-  const [first, ...rest] = namesOf(choice.model ?? null, config.aliases, isListed);
+  const [first, ...rest] = namesOf(choice.model ?? null, config, isListed);
   const route = (model: string | null) =>
     chooseRoute({ ...choice, model }, config, providers, listed);
   if (rest.length > 0 && choice.provider == null)
@@ -75,17 +77,19 @@ function checkProvider(
 }
 
 /**
- * The names that a request means. An alias is looked at once. A tag `:latest` is left out unless a
- * model of a provider is called so.
+ * The names that a request means. An alias is looked at once. One that is loaded in its own way has
+ * its own name at the local engine. A tag `:latest` is left out unless a model of a provider is
+ * called so.
  */
 function namesOf(
   model: string | readonly string[] | null,
-  aliases: Config['aliases'],
+  { aliases, alias_presets = {} }: Settings,
   isListed: (name: string) => boolean,
 ): readonly [string | null, ...string[]] {
   const names = typeof model === 'string' ? [model] : (model ?? []);
   const [first = null, ...rest] = names.flatMap((name) => {
     const alias = aliasOf(name, aliases);
+    if (alias !== null && hasOwnLoad(alias_presets[alias])) return `${LOCAL}/${alias}`;
     if (alias !== null) return aliases[alias] ?? name;
     const short = withoutTag(name);
     return short === name || isListed(name) ? name : short;

@@ -1,9 +1,10 @@
 import * as v from 'valibot';
-import type { Preset } from '../../config/presets.ts';
+import { EXAMPLE_ROLES, type ModelPreset } from '../../config/presets.ts';
 import { check, withoutNull, wrong } from '../../contract/check.ts';
-import { anything, flag, name, named, object, words } from '../../contract/vocabulary.ts';
-import { asSvcError, type SvcError } from '../../errors.ts';
-import { aliasOf, withoutTag } from '../../runtime/models/alias.ts';
+import { anything, flag, name, named, object, oneOf, words } from '../../contract/vocabulary.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
+import { aliasOf } from '../../runtime/models/alias.ts';
+import { GO_HINT, GO_TEMPLATE, isGoTemplate } from '../../runtime/models/modelfile.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
@@ -12,7 +13,7 @@ import { sendLive } from '../stream/live.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { digestOf, modelIn, modelParams } from './models.ts';
-import { inputOf, options } from './parameters.ts';
+import { options, optionsOf } from './parameters.ts';
 
 /**
  * Changes of models, as Ollama's API makes them. A copy is an alias. What `create` makes is an
@@ -40,12 +41,19 @@ export const createInput = named(
     parameters: v.nullish(anything),
     files: unserved(FILES),
     draft_files: unserved(FILES),
-    adapters: unserved('svc loads no adapters.'),
-    template: unserved(FORM),
+    adapters: unserved(
+      'an adapter is a file of this machine: svc model create <name> -f Modelfile',
+    ),
+    template: v.nullish(words),
     renderer: unserved(FORM),
     parser: unserved(FORM),
-    messages: unserved('svc keeps no messages before those of a request.'),
-    license: unserved('a licence is in the file of the model.'),
+    messages: v.nullish(
+      v.array(
+        object({ role: oneOf(EXAMPLE_ROLES), content: words }),
+        'must be a list of messages.',
+      ),
+    ),
+    license: v.nullish(v.union([words, v.array(words)], 'must be a text, or a list of texts.')),
     quantize: unserved(QUANTIZED),
     quantization: unserved(QUANTIZED),
     remote_host: unserved('add the server with: svc provider add'),
@@ -58,25 +66,20 @@ const SUCCESS = { status: 'success' };
 export async function remove({ runtime, res, body }: Sent<typeof deleteInput>): Promise<void> {
   const { models } = runtime;
   const model = modelIn(await body());
-  const alias = aliasOf(model, models.aliases());
-  if (alias !== null) await models.setAlias(alias, null);
-  else {
-    const { id, provider } = await models.find(model);
-    if (provider !== 'local')
-      throw wrong(
-        'model',
-        `The model belongs to ${provider}. svc deletes only files of its models folder.`,
-      );
-    await models.remove(id);
-  }
+  const isAlias = aliasOf(model, models.aliases()) !== null;
+  const { id, provider } = isAlias ? { id: model, provider: 'local' } : await models.find(model);
+  if (provider !== 'local')
+    throw wrong(
+      'model',
+      `The model belongs to ${provider}. svc deletes only files of its models folder.`,
+    );
+  await models.remove(id);
   res.writeHead(200).end();
 }
 
 export async function copy({ runtime, res, body }: Sent<typeof copyInput>): Promise<void> {
   const { source, destination } = await body();
-  const alias = aliasOf(source, runtime.models.aliases());
-  const preset = alias === null ? {} : runtime.models.presetOf(alias);
-  await setAlias(runtime, destination, source, preset);
+  await runtime.models.create(destination, source, {});
   res.writeHead(200).end();
 }
 
@@ -84,28 +87,21 @@ export async function create(context: Sent<typeof createInput>): Promise<void> {
   const { runtime, res } = context;
   const sent = await context.body();
   const model = modelIn(sent);
-  const { from = null, system, parameters } = sent;
+  const { from = null, system, template, messages, license, parameters } = sent;
   if (from === null) throw wrong('from', 'from is missing: the name of a model.');
+  if (isGoTemplate(template ?? ''))
+    throw new SvcError('invalid_request', GO_TEMPLATE, { param: 'template', hint: GO_HINT });
   const checked = check(object({ parameters: v.nullish(options) }), { parameters });
-  const isLocal = runtime.loads.isLocal(from);
-  const { model: _, ...input } = inputOf({ model, options: checked.parameters }, isLocal);
-  await setAlias(runtime, model, from, withoutNull({ ...input, system }) as Preset);
+  const preset = {
+    ...optionsOf(checked.parameters ?? {}, runtime.loads.isLocal(from)),
+    system,
+    chat_template: template,
+    messages: messages?.map(({ role, content }) => ({ role, text: content })),
+    licence: license == null ? null : [license].flat().join('\n\n'),
+  };
+  await runtime.models.create(model, from, withoutNull(preset) as ModelPreset);
   if (sent.stream === false) return sendJson(res, 200, SUCCESS);
   await sendStatuses(context, async (write) => write(SUCCESS));
-}
-
-/** Throws invalid_request for the name of a model, which the alias would hide. */
-async function setAlias(
-  { models }: Context['runtime'],
-  name: string,
-  source: string,
-  preset: Preset,
-): Promise<void> {
-  const alias = withoutTag(name);
-  const { id } = await models.find(source);
-  if ((await models.list()).some((model) => model.name === alias || model.id === alias))
-    throw wrong('model', `There is a model ${alias} already. Choose another name.`);
-  await models.setAlias(alias, id, Object.keys(preset).length === 0 ? null : preset);
 }
 
 /** An error before the first line is an HTTP error. Later it is the last line. */

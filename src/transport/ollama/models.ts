@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
-import type { Preset } from '../../config/presets.ts';
 import { wrong } from '../../contract/check.ts';
 import { anything, flag, name, named, object, text } from '../../contract/vocabulary.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import { aliasOf } from '../../runtime/models/alias.ts';
+import { parametersOf, writeModelfile } from '../../runtime/models/modelfile.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
-import { optionOf } from './parameters.ts';
 
 /** The models in the form of Ollama's API. */
 
@@ -74,18 +73,24 @@ export async function showModel(
   context: Context<unknown, v.InferOutput<typeof showInput>>,
 ): Promise<void> {
   const { runtime, body } = context;
-  const modelParams = modelIn(await body());
-  const alias = aliasOf(modelParams, runtime.models.aliases());
-  const { system = '', ...preset } = alias === null ? {} : runtime.models.presetOf(alias);
-  const model = await runtime.models.find(modelParams);
+  const sent = modelIn(await body());
+  const aliases = runtime.models.aliases();
+  const alias = aliasOf(sent, aliases);
+  const preset = alias === null ? {} : runtime.models.presetOf(alias);
+  const model = await runtime.models.find(sent);
+  const [target = model.id] = alias === null ? [] : [aliases[alias] ?? []].flat();
   const file = model.provider === 'local' ? await runtime.models.show(model.id) : null;
   const { 'tokenizer.chat_template': template, ...metadata } = file?.metadata ?? {};
+  const { system = '', messages = [], chat_template = template } = preset;
   await sendLarge(context, async () => ({
-    modelfile: modelfileOf(model.id, system, preset),
+    modelfile: writeModelfile(target, preset),
     parameters: parametersOf(preset).join('\n'),
-    template: typeof template === 'string' ? template : '',
-    license: file?.licence ?? '',
+    template: typeof chat_template === 'string' ? chat_template : '',
+    license: preset.licence ?? file?.licence ?? '',
     system,
+    ...(messages.length === 0
+      ? {}
+      : { messages: messages.map(({ role, text }) => ({ role, content: text })) }),
     details: detailsOf(model),
     model_info: {
       ...metadata,
@@ -94,19 +99,6 @@ export async function showModel(
     capabilities: capabilitiesOf(model),
     modified_at: model.modified_at ?? UNKNOWN_TIME,
   }));
-}
-
-function modelfileOf(from: string, system: string, preset: Preset): string {
-  const parameters = parametersOf(preset).map((line) => `PARAMETER ${line}`);
-  const systemLines = system === '' ? [] : [`SYSTEM ${JSON.stringify(system)}`];
-  return `${[`FROM ${from}`, ...parameters, ...systemLines].join('\n')}\n`;
-}
-
-/** `temperature 0.5`, by the names that Ollama has for them. */
-function parametersOf(preset: Preset): string[] {
-  return Object.entries(preset).flatMap(([field, value]) =>
-    [value].flat().map((each) => `${optionOf(field)} ${JSON.stringify(each)}`),
-  );
 }
 
 /** Clients look for the name with a tag. */

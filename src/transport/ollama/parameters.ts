@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
-import { optionsWith, options as table } from '../../contract/options.ts';
+import { fromOllama, optionsWith, options as table } from '../../contract/options.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import { anything, flag, name, object, text, wholeFrom } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
@@ -80,27 +80,24 @@ type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 
 /** The input of a run, except for its messages. Only a local model has a context to choose. */
 export function inputOf(sent: Shared, isLocal: boolean): RunInput {
-  const fields = sent.options ?? {};
-  const { num_predict, num_ctx, seed, stop } = fields;
   return withoutNull({
-    ...Object.fromEntries(NAMES.map((name) => [name, fields[table[name].ollama]])),
+    ...optionsOf(sent.options ?? {}, isLocal),
     model: sent.model,
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
-    // Zero and less mean no bound but the context.
-    max_tokens: num_predict != null && num_predict < 1 ? table.max_tokens.max : num_predict,
-    context_tokens: isLocal ? contextOf(num_ctx) : null,
-    // Programs in Go send any number. Equal seeds stay equal.
-    seed: seed == null || seed < 0 ? null : seed % (table.seed.max + 1),
-    stop: stop?.length === 0 ? null : stop,
     response_format: formatOf(sent.format),
     logprobs: sent.logprobs === true ? (sent.top_logprobs ?? 0) : null,
   }) as RunInput;
 }
 
-/** Programs ask for any context. One that svc cannot make as asked becomes the nearest one. */
-function contextOf(num_ctx: number | null | undefined): number | null {
-  const { min, max } = table.context_tokens;
-  return num_ctx == null || num_ctx < min ? null : Math.min(num_ctx, max);
+export function optionsOf(sent: v.InferOutput<typeof options>, isLocal: boolean): object {
+  const own = NAMES.filter((name) => isLocal || name !== 'context_tokens').map((name) => {
+    const value = sent[table[name].ollama] ?? null;
+    const taken = value === null ? null : fromOllama(name, value);
+    // Programs ask for any context. The others are refused later.
+    const untaken = name === 'context_tokens' ? null : value;
+    return [name, taken === undefined ? untaken : taken];
+  });
+  return withoutNull(Object.fromEntries(own));
 }
 
 function formatOf(format: Shared['format']): ResponseFormat | null {
@@ -115,11 +112,6 @@ const PARAMS: Readonly<Record<string, string>> = {
   response_format: 'format',
   texts: 'input',
 };
-
-/** The option that a field of a run is. */
-export function optionOf(field: string): string {
-  return (PARAMS[field] ?? field).replace('options.', '');
-}
 
 /** An error about the input of the run, with the names of the request that was sent. */
 export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {

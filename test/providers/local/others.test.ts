@@ -205,7 +205,7 @@ test('layers that are damaged, huge or elsewhere are named as unused, and nothin
   );
   const known = '{"stop":"a","num_ctx":99999999,"num_predict":-1,"seed":7}';
   const { options } = readDefaults(undefined, known).defaults ?? { options: {} };
-  assert.equal([options.stop, options.seed, options.max_tokens], [['a'], 7, undefined]);
+  assert.equal([options.stop, options.seed, options.max_tokens], [['a'], 7, 1_048_576]);
   assert.ok((options.context_tokens ?? 0) > 4096);
 });
 

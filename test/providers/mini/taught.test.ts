@@ -14,6 +14,10 @@ const today = commandNames(commands, globalFlags);
 /** Commands and flags newer than the model file. The next training empties this list. */
 const UNTAUGHT: readonly string[] = [
   'model alias',
+  'model create',
+  'model create --file,f',
+  'model create --json',
+  'model show --modelfile',
   'model alias --json',
   'model alias --remove',
   'model default',

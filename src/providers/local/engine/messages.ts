@@ -28,12 +28,12 @@ export interface Rendering {
 /** What a model is loaded for. Each purpose has its own context. */
 export type Purpose = 'answers' | 'embeddings' | 'reranking';
 /**
- * The key of an engine. The one for answers has the path of its file. `scales`: of adapters, where
- * they are not the usual ones.
+ * The key of an engine. The one for answers has the path of its file. `variant`: what makes it
+ * another load. Empty: it is the usual one.
  */
-export function keyOf(path: string, purpose: Purpose, scales?: readonly number[]): string {
+export function keyOf(path: string, purpose: Purpose, variant = ''): string {
   const key = purpose === 'answers' ? path : `${purpose} ${path}`;
-  return scales === undefined ? key : `lora ${scales.join(' ')} ${key}`;
+  return variant === '' ? key : `${variant} ${key}`;
 }
 
 /** Layers of a model on a GPU. `auto`: as many as fit. */

@@ -1,11 +1,5 @@
 import type { RunRequest } from '../../../../machines/messages.ts';
-import {
-  type Option,
-  type OptionName,
-  optionsWith,
-  STOPS_MAX,
-  options as table,
-} from '../../../contract/options.ts';
+import { fromOllama, type OptionName, ollamaOption } from '../../../contract/options.ts';
 import { isRecord, parseForeignJson } from '../../../json.ts';
 
 /** What another program asks a model for where a request says nothing. */
@@ -29,8 +23,8 @@ export function readDefaults(
   ];
   const options: [string, unknown][] = [];
   for (const [name, value] of Object.entries(found ?? {})) {
-    const known = KNOWN.get(name);
-    const own = known === undefined ? undefined : optionValue(table[known], value);
+    const known = ollamaOption(name);
+    const own = known === undefined ? undefined : fromOllama(known, value);
     if (known === undefined || own === undefined) unused.push(`params ${name}`);
     else if (own !== null) options.push([known, own]);
   }
@@ -63,27 +57,6 @@ export function withDefaults(request: RunRequest, defaults?: ModelDefaults): Run
     ...(seed == null || seed_asked ? {} : { seed, seed_asked: true }),
     ...(system === undefined || isSaid ? {} : { messages: [first, ...messages] }),
   };
-}
-
-const KNOWN = new Map(optionsWith('ollama').map((name) => [table[name].ollama as string, name]));
-
-/** Undefined: svc does not take the value. Null: it is the one that changes nothing. */
-function optionValue(row: Option, value: unknown): unknown {
-  const { type, min = 0, max = Number.MAX_SAFE_INTEGER, ollama } = row;
-  if (ollama === 'stop') return stopsOf(value);
-  if (typeof value !== 'number' || (type === 'whole' && !Number.isSafeInteger(value)))
-    return undefined;
-  // No bound of the answer, and any seed.
-  if ((ollama === 'num_predict' || ollama === 'seed') && value < 1) return null;
-  // A larger context than any is the largest.
-  const bounded = ollama === 'num_ctx' ? Math.min(value, max) : value;
-  return bounded >= min && bounded <= max ? bounded : undefined;
-}
-
-function stopsOf(value: unknown): string[] | undefined {
-  const all = [value].flat();
-  const isList = all.every((text) => typeof text === 'string' && text !== '');
-  return isList && all.length > 0 && all.length <= STOPS_MAX ? (all as string[]) : undefined;
 }
 
 function parsed(text: string): object | null {

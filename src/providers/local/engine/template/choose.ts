@@ -11,7 +11,7 @@ export interface Choice {
   text: string;
   /** All texts in which a control token is one. */
   source: string;
-  /** `file`, `none`, or the form or the path that replaces the template of the file. */
+  /** `file`, `none`, `given`, or the form or the path that replaces the template of the file. */
   name: string;
   /** Why a template is not used. Null: it is, or there is none. */
   problem: string | null;
@@ -32,21 +32,25 @@ export interface TemplateFile {
  * rendered is replaced by the plain form of its control tokens. Without one, the model continues
  * texts.
  *
- * `named`: forms and paths of Jinja files. One that cannot be used counts as none, with a problem.
+ * `named`: forms, paths of Jinja files, and templates themselves. One that cannot be used counts as
+ * none, with a problem.
  */
 export function chooseTemplate(file: TemplateFile, named: readonly string[] = []): Choice {
-  const [name, other] = named;
-  if (name === undefined) return templateOfFile(file);
+  const [chosen, other] = named;
+  if (chosen === undefined) return templateOfFile(file);
+  const form = Object.hasOwn(FORMS, chosen) ? FORMS[chosen as TemplateForm] : null;
+  const name = form !== null || isAbsolute(chosen) ? chosen : 'given';
   try {
     if (other !== undefined) throw new Error(`several templates: ${named.join(', ')}`);
-    const text = isAbsolute(name) ? readTemplate(name) : FORMS[name as TemplateForm].template;
+    const text = form?.template ?? (name === 'given' ? chosen : readTemplate(name));
     const source = text + (file.source ?? '');
     return { template: new ChatTemplate(text, file), text, source, name, problem: null };
   } catch (thrown) {
     const own = templateOfFile(file);
-    const where = other === undefined ? `model_templates: ${name}` : 'model_templates';
+    const place = other === undefined ? `model_templates: ${name}` : 'model_templates';
+    const where = name === 'given' ? '' : `${place}: `;
     const rest = own.problem === null ? '' : `; ${own.problem}`;
-    return { ...own, problem: `${where}: ${reasonOf(thrown)}${rest}` };
+    return { ...own, problem: `${where}${reasonOf(thrown)}${rest}` };
   }
 }
 
