@@ -49,12 +49,9 @@ test('a model that is sold with tools calls them in a form that the engine reads
   for (const { name, good_for, tools } of knownModels)
     assert.ok(tools || !/\btools\b/.test(good_for), name);
   const toolsOf = (name: string) => findKnown(name)?.tools;
-  assert.equal(['gpt-oss', 'granite3.3', 'gemma3', 'phi4'].map(toolsOf), [
-    true,
-    true,
-    false,
-    false,
-  ]);
+  const others = ['gemma4', 'qwen3.5', 'devstral', 'glm-4.7-flash'];
+  assert.ok(['gpt-oss', 'granite3.3', ...others].every(toolsOf));
+  assert.equal(['gemma3', 'phi4'].map(toolsOf), [false, false]);
 });
 
 test('a pull of a short name is a pull of its reference, and the model has the short name', () => {
@@ -91,7 +88,9 @@ test('an unknown short name suggests a near one and says how to find others', ()
 
 test('a search takes every word, in name, licence or purpose', () => {
   assert.equal(searchKnown([]), knownModels);
-  assert.ok(searchKnown(['code']).every(({ name }) => name.startsWith('qwen2.5-coder')));
+  const coders = searchKnown(['code']).map(({ name }) => name.split(':')[0] ?? '');
+  const named = ['qwen3-coder', 'qwen2.5-coder', 'devstral', 'glm-4.7-flash'];
+  assert.equal([...new Set(coders)], named);
   assert.ok(searchKnown(['CODE apache-2.0']).length > 0);
   assert.ok(searchKnown(['embeddings']).some(({ name }) => name === 'nomic-embed-text:v1.5'));
   assert.equal(searchKnown(['code', 'no-such-word']), []);

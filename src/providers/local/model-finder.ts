@@ -39,8 +39,8 @@ export interface ModelFinderOptions {
 
 /**
  * Finds models by name: the built-in one, the files of the models folder, those of other programs,
- * the default model, and those that are created. A name means at most one file. No other file can have the built-in name. A
- * file of the models folder goes before that of another program.
+ * the default model, and those that are created. A name means at most one file. No other file can
+ * have the built-in name. A file of the models folder goes before that of another program.
  */
 export class ModelFinder {
   /** Model of a run without a model. */

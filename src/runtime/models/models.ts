@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import type { ModelChoices } from '../../config/models-file.ts';
 import {
@@ -79,7 +80,7 @@ export class Models {
     const preset = this.presetOf(alias);
     const model = hasOwnLoad(preset)
       ? await local.show(alias)
-      : target.startsWith(`${LOCAL}/`)
+      : isLocal(target)
         ? await local.show(target)
         : { ...(await this.find(target)), metadata: {}, metadata_left_out: 0 };
     const { licence = model.licence ?? null, system = model.defaults?.system } = preset;
@@ -204,7 +205,7 @@ export class Models {
     const { config, local } = this.options;
     const created = withoutTag(name);
     const base = aliasOf(from, config.aliases);
-    const target = base === null ? (await this.find(from)).id : config.aliases[base];
+    const target = base === null ? await this.targetOf(from) : config.aliases[base];
     if (typeof target !== 'string')
       throw wrong('from', `${from} means several models. Name one of them.`);
     if ((await this.list()).some((model) => model.name === created || model.id === created))
@@ -212,12 +213,18 @@ export class Models {
     const whole = { ...(base === null ? {} : this.presetOf(base)), ...preset };
     const own = createdIn({ aliases: { [created]: target }, alias_presets: { [created]: whole } });
     for (const each of own) {
-      if (!target.startsWith(`${LOCAL}/`))
+      if (!isLocal(target))
         throw wrong('from', `A template and adapters are for local models, and ${target} is none.`);
       await local.check(each);
     }
     await this.setAlias(created, target, Object.keys(whole).length === 0 ? null : whole);
     return { ...(await this.find(created)), id: created, name: created, alias_of: target };
+  }
+
+  /** What an alias of this model leads to: its id, or the path of a file that has no name. */
+  private async targetOf(model: string): Promise<string> {
+    const { id, provider, name } = await this.find(model);
+    return provider === LOCAL && isAbsolute(name) ? name : id;
   }
 
   /**
@@ -259,6 +266,10 @@ export class Models {
       return { aliases: config.aliases };
     });
   }
+}
+
+function isLocal(target: string): boolean {
+  return target.startsWith(`${LOCAL}/`) || isAbsolute(target);
 }
 
 /** What is known of an alias that is gone. */
