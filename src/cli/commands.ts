@@ -176,12 +176,15 @@ const answerFlags: FlagSpec[] = [
   ...optionFlags(),
 ];
 
-/** The flags of the options of a request. Only a text can be given more than once. */
+/** The form of one answer. A conversation has none. */
+const FORM_FLAGS: ReadonlySet<string> = new Set(['format', 'schema', 'regex', 'choice', 'grammar']);
+
+/** The flags of the options of a request. */
 function optionFlags(): FlagSpec[] {
-  return optionRows.flatMap(([, { type, flag, summary }]) =>
+  return optionRows.flatMap(([, { flag, many, summary }]) =>
     flag === undefined
       ? []
-      : [{ name: flag[0], value: flag[1], ...(type === 'form' ? { many: true } : {}), summary }],
+      : [{ name: flag[0], value: flag[1], ...(many ? { many } : {}), summary }],
   );
 }
 
@@ -252,7 +255,7 @@ export const commands: readonly CommandSpec[] = [
     flags: [
       ...targetFlags,
       preset,
-      ...answerFlags.filter(({ name }) => !['format', 'schema'].includes(name)),
+      ...answerFlags.filter(({ name }) => !FORM_FLAGS.has(name)),
       tools,
       time('timeout', 'Longest time for each answer'),
       ...conversationFlags,

@@ -12,6 +12,9 @@ export type Preset = Partial<Record<PresetNumberName, number>> & {
   model?: string | readonly string[];
   cloud?: boolean;
   stop?: readonly string[];
+  regex?: string;
+  choice?: readonly string[];
+  grammar?: string;
   tool_servers?: readonly string[];
   response_format?: { type: 'json'; schema?: Record<string, unknown> };
 };
@@ -81,6 +84,9 @@ const fields: Readonly<Record<keyof Preset, Field>> = {
     expects: `a list of 1 to ${STOPS_MAX} texts`,
     is: (value) => isTexts(value, text.is) && (value as unknown[]).length <= STOPS_MAX,
   },
+  regex: text,
+  choice: { expects: 'a list of texts', is: (value) => isTexts(value, text.is) },
+  grammar: text,
   tool_servers: {
     expects: 'a list of servers of tools, or of server/tool',
     is: (value) => isTexts(value, isName),

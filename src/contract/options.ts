@@ -16,6 +16,8 @@ export interface Option {
   summary: string;
   /** Its flag on the command line, and its value in help. Presets have a number with a flag. */
   flag?: readonly [name: string, value: string];
+  /** Its value is a list of texts, and the flag can be given again. */
+  many?: true;
   /** Its numbers in RunRequest and RunRecord of `runtime.proto`. One only: no record shows it. */
   proto: readonly [request: number, record?: number];
   /** The requests for chats, responses and completions have it by this name. */
@@ -61,6 +63,7 @@ export const options = {
   regex: {
     type: 'form',
     summary: 'The text of the answer as a whole is one of this regular expression.',
+    flag: ['regex', '<expression>'],
     proto: [48, 70],
     openai: true,
     compatible: 'none',
@@ -68,6 +71,8 @@ export const options = {
   choice: {
     type: 'form',
     summary: 'The text of the answer is one of these.',
+    flag: ['choice', '<text>'],
+    many: true,
     proto: [49, 71],
     openai: true,
     compatible: 'none',
@@ -75,6 +80,7 @@ export const options = {
   grammar: {
     type: 'form',
     summary: 'The text of the answer is one of this grammar, in the notation of llama.cpp (GBNF).',
+    flag: ['grammar', '<gbnf>'],
     proto: [50, 72],
     openai: true,
     compatible: 'none',
@@ -98,6 +104,7 @@ export const options = {
     type: 'form',
     summary: 'The answer ends before this text.',
     flag: ['stop', '<text>'],
+    many: true,
     proto: [7],
     ollama: 'stop',
     sdk: 'stopSequences',
@@ -504,6 +511,11 @@ export const presetNumbers: Readonly<Record<PresetNumberName, PresetNumber>> = {
   presence_penalty: { ...presence_penalty, whole: false },
   frequency_penalty: { ...frequency_penalty, whole: false },
 };
+
+/** The texts that the command line can set. */
+export const textFields = optionRows.flatMap(([name, { type, flag, many = false }]) =>
+  type === 'form' && flag !== undefined ? [{ name, flag: flag[0], many }] : [],
+);
 
 /** Most texts that may end an answer. */
 export const STOPS_MAX = 16;

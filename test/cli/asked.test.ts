@@ -73,6 +73,21 @@ test('flags of the answer reach the daemon', async ({ home, daemon }) => {
   });
 });
 
+test('a choice, a regular expression and a grammar are flags', async ({ home, daemon }) => {
+  answer(daemon);
+  for (const [flags, fields] of [
+    [['--choice', 'yes', '--choice', 'no'], { choice: ['yes', 'no'] }],
+    [['--regex', '\\d{4}'], { regex: '\\d{4}' }],
+    [['--grammar', 'root ::= "a"'], { grammar: 'root ::= "a"' }],
+  ] as const) {
+    const { code, stderr } = await home.svc(['run', 'p', ...flags]);
+    assert.is(code, 0, stderr);
+    assert.equal(asked(daemon), { prompt: 'p', ...fields });
+  }
+  const { code, stderr } = await home.svc(['run', 'p', '--regex', '']);
+  assert.equal([code, /--regex must not be empty/.test(stderr)], [2, true]);
+});
+
 test('a number out of its range is refused with the range', async ({ home, daemon }) => {
   for (const [flag, value, says] of [
     ['--top-p', '1.5', 'from 0 to 1'],

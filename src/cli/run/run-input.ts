@@ -8,7 +8,7 @@ import {
   statSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import { numberFields } from '../../contract/options.ts';
+import { numberFields, textFields } from '../../contract/options.ts';
 import { RECOVERIES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
@@ -33,7 +33,9 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     cloud: flags.cloud === true ? true : undefined,
     system: readSystem(flags),
     ...readNumbers(flags),
-    stop: listFlag(flags, 'stop'),
+    ...Object.fromEntries(
+      textFields.map(({ name, flag, many }) => [name, (many ? listFlag : textFlag)(flags, flag)]),
+    ),
     raw: flags.raw === true ? true : undefined,
     tool_servers: textFlag(flags, 'tools')?.split(','),
     response_format: choiceFlag(flags, 'format', FORMATS) === 'json' ? JSON_FORMAT : undefined,
