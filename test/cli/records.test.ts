@@ -71,6 +71,7 @@ test('lists are JSON in their envelope, and a table to a person', async ({ home,
   );
   assert.equal(JSON.parse((await home.svc(['model', 'list', '--json'])).stdout), {
     models: [model],
+    aliases: {},
   });
   assert.equal(JSON.parse((await home.svc(['provider', 'list', '--json'])).stdout), {
     providers: [provider],

@@ -10,6 +10,7 @@ import {
 import type { ProviderEvent, ProviderFault } from '../../../machines/provider/context.ts';
 import { isIn } from '../../../machines/step.ts';
 import { anySignal } from '../../async/signals.ts';
+import { withoutNull } from '../../contract/check.ts';
 import { type ErrorCode, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
@@ -155,7 +156,9 @@ function unknown(id: string): Usable {
 /** Whether a request may go to a provider now. `until`: when it is tried again; null: unknown. */
 export type Usable =
   | { ok: true }
-  | { ok: false; code: ErrorCode; reason: string; until: number | null };
+  | ({ ok: false; code: ErrorCode; reason: string; until: number | null } & Advice);
+/** What the failure says of another try. Absent: it is as the code says. */
+type Advice = Partial<Pick<Failure, 'retryable' | 'hint'>>;
 
 /**
  * How a request ends for its provider. `began`: its first output is there. `abandoned`: it ended
@@ -278,7 +281,9 @@ function usability(snapshot: ProviderSnapshot, model: string | null, now: number
   if (isIn(snapshot, 'unavailable') && retry_at === null) {
     if (error?.code === SLOW_PROBE) return { ok: true };
     const reason = error?.message ?? `${id} does not answer.`;
-    return { ok: false, code: 'provider_unreachable', reason, until: null };
+    const { retryable, hint }: Advice = error ?? {};
+    const advice = withoutNull({ retryable, hint });
+    return { ok: false, code: 'provider_unreachable', reason, until: null, ...advice };
   }
   if (isIn(snapshot, 'trying')) return refusal({ id, error, faulted, trial_until: due_at }, now);
   if (CLOSED.some((state) => isIn(snapshot, state)))

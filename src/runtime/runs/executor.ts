@@ -182,8 +182,9 @@ export class RunExecutor {
       fallbacks.length > 0 ? undefined : patience,
     );
     if (usable.ok || usable.code === 'provider_unknown') return;
-    const { code, reason, until } = usable;
+    const { ok: _, code, reason, until, ...advice } = usable;
     throw new SvcError(code, reason, {
+      ...advice,
       retryAfterMs: until === null ? null : Math.max(0, until - kernel.clock.now()),
     });
   }

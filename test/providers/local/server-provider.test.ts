@@ -59,16 +59,16 @@ test('vectors of a server are passed on, and its failures have their cause', asy
   assert.is(works(), 0);
 });
 
-test('the configured model is listed first, and is the default', async () => {
+test('the configured model is listed first, and no default of the local engine', async () => {
   const remote = new ScriptedProvider('mine', []);
   Object.assign(remote, { embed: async () => ({ vectors: [], input_tokens: 0 }) });
   const { provider } = serverOf(remote);
   const listed = async () =>
     (await provider.models(never)).map((each) => [each.name, each.default]);
-  assert.equal(await listed(), [['b', true]]);
+  assert.equal(await listed(), [['b', false]]);
   await provider.embed?.('b', [], {}, never);
   assert.equal(await listed(), [
-    ['b', true],
+    ['b', false],
     ['a', false],
   ]);
 });

@@ -189,7 +189,9 @@ test('the first line about an error is repeated, also if many lines come after i
 
 test('a program that is not there fails the probe and the work, and is no reason to try again', async (context) => {
   const served = serve(context, [], { command: ['/no/such/program'] });
-  assert.match((await failure(served.port.probe(signal()))).message, /\/no\/such\/program/);
+  const probed = await failure(served.port.probe(signal()));
+  assert.match(probed.message, /\/no\/such\/program/);
+  assert.is(probed.retryable, false);
   const failed = await failure(answer(served));
   assert.equal([failed.code, failed.retryable], ['engine_failed', false]);
 });

@@ -86,7 +86,10 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
         throw new SvcError(
           'provider_unreachable',
           `The program ${JSON.stringify(program)} of ${id} is not there, or cannot be started.`,
-          { hint: `Correct the command of ${id} in config.json, then run: svc restart` },
+          {
+            retryable: false,
+            hint: `Correct the command of ${id} in config.json, then run: svc restart`,
+          },
         );
       return { models: [...listed] };
     },
