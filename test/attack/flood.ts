@@ -6,6 +6,7 @@ import type { Victim } from './attack.ts';
 /** Providers that answer well, and ones that do not stop. */
 
 const PIECE = 'x'.repeat(60_000);
+let pieces = 0;
 
 /**
  * A server with three answers: `endless` never ends, `size:<n>` has that many characters, and
@@ -28,7 +29,11 @@ export function floodConfig(upstream: Upstream, ids: readonly string[]): object 
 
 async function answerEndlessly(exchange: Exchange): Promise<void> {
   exchange.open();
-  while (!exchange.socket.destroyed) await exchange.text(PIECE).catch(() => undefined);
+  while (!exchange.socket.destroyed) {
+    pieces += 1;
+    // The log has equal texts once, so these differ.
+    await exchange.text(`${pieces} ${PIECE}`).catch(() => undefined);
+  }
 }
 
 function piecesOf(characters: number): string[] {

@@ -56,8 +56,11 @@ async function calls(tool: string, prompt = '{"id":"7"}', server = 'tools'): Pro
 
 const cardOf = (run: string) => `[data-approval="${run}.1"]`;
 const isDetached = (run: string) => on.page.locator(cardOf(run)).waitFor({ state: 'detached' });
-const decide = (run: string, decision: DecisionInput['decision']) =>
-  on.life.ask((client) => client.call('approval.decide', { id: `${run}.1`, decision }));
+/** As another client. The page may still ask for the changes of the call. */
+const decide = (run: string, decision: DecisionInput['decision']) => {
+  on.forgive(/409/);
+  return on.life.ask((client) => client.call('approval.decide', { id: `${run}.1`, decision }));
+};
 
 /** The call of a run that has ended. */
 async function ended(run: string) {
@@ -144,7 +147,6 @@ on.inBrowser('what another client decides leaves, and a late decision hears so',
   free.resolve();
   await says('#approvals-said', /does not wait any more/);
   await on.life.ask((client) => client.call('run.cancel', { id: second }));
-  on.forgive(/409/);
 });
 
 on.inBrowser('a call that was cut off gets the result that a person saw', async () => {
