@@ -71,7 +71,8 @@ test('each costs its server by name, and nothing else notices', async () => {
         return found.tool_calls?.[0]?.state === 'lost' && found;
       });
       assert.is(run.ended_at, null, 'a person decides');
-      assert.match((await record(name))?.reason ?? '', reason);
+      const said = await waitFor(`why ${name} was ended`, async () => (await record(name))?.reason);
+      assert.match(said, reason);
     }
     for (const [index] of IN_PROCESSES.entries()) {
       const name = `child${index}`;
