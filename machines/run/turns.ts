@@ -167,6 +167,12 @@ export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): 
   });
 }
 
+/** Counts that not each turn has. */
+const ADDED = [
+  ...(['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
+  ...(['drafted_tokens', 'accepted_tokens'] as const),
+];
+
 /** The usage of all turns together. A number that one of them lacks is unknown. */
 export function sumOfUsage(turns: readonly Pick<Turn, 'usage'>[], last: Usage): Usage {
   if (turns.length === 0) return last;
@@ -177,9 +183,7 @@ export function sumOfUsage(turns: readonly Pick<Turn, 'usage'>[], last: Usage): 
       ? null
       : counts.reduce<number>((total, count) => total + (count ?? 0), 0);
   };
-  const more = (['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const).filter(
-    (name) => all.some((usage) => usage[name] !== undefined),
-  );
+  const more = ADDED.filter((name) => all.some((usage) => usage[name] !== undefined));
   return {
     input_tokens: sum('input_tokens'),
     output_tokens: sum('output_tokens'),

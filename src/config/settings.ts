@@ -16,6 +16,7 @@ import {
   readDurations,
   readHost,
   readName,
+  readNames,
   readOrigin,
   readPrices,
   readSwitch,
@@ -63,6 +64,8 @@ export interface Settings {
   model_templates: Readonly<Record<string, string>>;
   /** LoRA adapters of local models, by name or alias. */
   model_adapters: Readonly<Record<string, readonly string[]>>;
+  /** Draft models of local models: names by name or alias. */
+  model_drafts: Readonly<Record<string, string>>;
   /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
   aliases: Readonly<Record<string, string | readonly string[]>>;
   /** Requests by name, for `svc run --preset`. */
@@ -312,6 +315,16 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: readAdapters,
     fromText: jsonText,
   },
+  model_drafts: {
+    env: 'SVC_MODEL_DRAFTS',
+    default: {},
+    meaning:
+      'Draft models of local models, by name or alias: smaller ones with the same vocabulary, ' +
+      'which guess the next tokens of an answer.',
+    expects: 'an object such as {"qwen3:8b": "qwen3:0.6b"}: a local model by model',
+    read: readNames,
+    fromText: jsonText,
+  },
   aliases: {
     env: 'SVC_ALIASES',
     default: {},
@@ -464,7 +477,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ENGINE_BATCHING',
     default: 'auto',
     meaning:
-      'Whether the local engine computes the next tokens of concurrent runs in one batch. ' +
+      'Whether the local engine computes the next tokens of concurrent runs in one batch, and ' +
+      'those that a run alone guesses. ' +
       'auto: if that is faster, which it measures when a model is first loaded. ' +
       'Other runs can then change an answer. A run with a seed is always computed by ' +
       'itself. false: so is every run.',

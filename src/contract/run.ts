@@ -176,6 +176,10 @@ export const usage = object({
   cache_write_tokens: v.exactOptional(whole),
   /** Output tokens of the reasoning. */
   reasoning_tokens: v.exactOptional(whole),
+  /** Output tokens that the engine guessed before it computed them, wrong ones too. */
+  drafted_tokens: v.exactOptional(whole),
+  /** How many of them were right. */
+  accepted_tokens: v.exactOptional(whole),
 });
 /**
  * `repetition`: it repeated itself, and was ended before its longest length. `not_json`: it was to

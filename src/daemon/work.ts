@@ -22,6 +22,7 @@ import { createKeys, fixedKey } from '../providers/keys/keys.ts';
 import type { ProviderKeys } from '../providers/keys/port.ts';
 import { mcpKey, mcpLogin, StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
+import type { ByModel } from '../providers/local/models.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
 import { SeparateJudge } from '../runtime/judge/judge.ts';
@@ -106,6 +107,11 @@ export function buildWork(options: WorkOptions) {
     origins,
     fit: (size_bytes) => local.fit(size_bytes),
   });
+  // Aliases change while the daemon runs.
+  const byModel = <V>(values: Readonly<Record<string, V>>): ByModel<V>[] =>
+    Object.entries(values).flatMap(([name, value]) =>
+      [config.aliases[name] ?? name].flat().map((model) => ({ model, value })),
+    );
   const local = createLocalProvider({
     engines: enginePorts(kernel, boot_id, limits),
     models: paths.models,
@@ -124,15 +130,9 @@ export function buildWork(options: WorkOptions) {
         ? new OtherModels({ env, folders: config.model_folders, filesMax: limits.local_models })
         : null,
       origins,
-      // Aliases change while the daemon runs.
-      templates: () =>
-        Object.entries(config.model_templates).flatMap(([name, template]) =>
-          [config.aliases[name] ?? name].flat().map((model) => ({ model, template })),
-        ),
-      adapters: () =>
-        Object.entries(config.model_adapters).flatMap(([name, adapters]) =>
-          [config.aliases[name] ?? name].flat().map((model) => ({ model, adapters })),
-        ),
+      templates: () => byModel(config.model_templates),
+      adapters: () => byModel(config.model_adapters),
+      drafts: () => byModel(config.model_drafts),
       created: () => createdIn(config),
       isWriting: (file) => puller.isWriting(file),
     },

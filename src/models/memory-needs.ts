@@ -21,6 +21,8 @@ export interface ModelShape {
   vocabulary: number;
   /** The context that the model was trained for. */
   context: number;
+  /** Its draft model, which has a context for one run. Absent: none. */
+  draft?: ModelShape;
 }
 
 export interface ContextPlan {
@@ -77,7 +79,10 @@ export function memoryNeeds(
   const scores = batch * tokens * shape.heads;
   const layer = batch * shape.width * WIDTHS;
   const buffers = (logits + scores + layer) * BYTES_COMPUTED;
-  return PROCESS_BYTES + shape.weights + cache + buffers;
+  const { draft } = shape;
+  const plan = { parallel: 1, context_tokens, batch, attention };
+  const more = draft === undefined ? 0 : memoryNeeds(draft, plan) - PROCESS_BYTES;
+  return PROCESS_BYTES + shape.weights + cache + buffers + more;
 }
 
 /**

@@ -61,6 +61,12 @@ const values: {
     flag: '{}',
     read: [{ tiny: ['/a.gguf'] }, { tiny: ['/a.gguf', '/b.gguf'] }, {}],
   },
+  model_drafts: {
+    file: { large: 'small' },
+    env: '{"large": "tiny"}',
+    flag: '{}',
+    read: [{ large: 'small' }, { large: 'tiny' }, {}],
+  },
   tls_cert: { file: '/a.pem', env: '/b.pem', flag: 'null', read: ['/a.pem', '/b.pem', null] },
   tls_key: { file: '/a.key', env: '/b.key', flag: 'null', read: ['/a.key', '/b.key', null] },
   auth: { file: false, env: '1', flag: false, read: [false, true, false] },

@@ -114,7 +114,7 @@ export const places = ({ batches }: FakeContext) =>
 
 const SAMPLE: Sample<string> = (_, index) => `after ${index}`;
 
-/** An answer to a prompt of 24 tokens, in parts of 8. */
+/** An answer to a prompt of 24 tokens, in parts of 8. `first`: when its first token is taken. */
 export function stepping({ decoder, run }: ReturnType<typeof open>) {
   const { member, abort } = run(0);
   const slot = {
@@ -130,20 +130,17 @@ export function stepping({ decoder, run }: ReturnType<typeof open>) {
   const step = { token: 7 as Token, score: null };
   const sampler = { after: () => () => step } as unknown as TokenSampler;
   const prompt = Array<Token>(24).fill(7 as Token);
-  const answer = steps(
+  const { promise: first, resolve } = Promise.withResolvers<void>();
+  const take = () => {
+    resolve();
+    return null;
+  };
+  const { signal } = abort;
+  const ended = steps(
     { prompt, parts: [24], kept: 0, answered: [] },
-    {
-      decoder,
-      member,
-      slot,
-      sampler,
-      batch: 8,
-      states: null,
-      goesOn: () => true,
-      signal: abort.signal,
-    },
+    { decoder, member, slot, sampler, batch: 8, states: null, drafts: null, take, signal },
   );
-  return { answer, slot, abort };
+  return { first, ended, slot, abort };
 }
 
 /** Makes the decoder busy with one batch, so that what follows waits in its queue. */

@@ -9,6 +9,7 @@ import {
   fitOf,
   type ModelShape,
   memoryNeeds,
+  PROCESS_BYTES,
   planFor,
   shapeOf,
   weightsOf,
@@ -51,6 +52,14 @@ test('the known shape of the built-in model is that of its file', async () => {
   assert.equal(shape, { ...MINI, weights: await weightsOf(path) });
   const estimate = memoryNeeds(shape, CONTEXT) / MIB;
   assert.ok(estimate >= 153 && estimate <= 1.25 * 153, `${estimate} MiB of 153`);
+});
+
+test('a draft model needs its weights, and a context for one run', () => {
+  const draft = { ...MINI, weights: 50 * MIB };
+  const shape = { ...MINI, weights: 100 * MIB };
+  const more = memoryNeeds({ ...shape, draft }, CONTEXT) - memoryNeeds(shape, CONTEXT);
+  assert.is(more, memoryNeeds(draft, { ...CONTEXT, parallel: 1 }) - PROCESS_BYTES);
+  assert.ok(more > 50 * MIB);
 });
 
 test('a wider layer needs more for its batch, by its width', () => {

@@ -55,6 +55,7 @@ export async function prepareModel(
     ...load,
     templates: await templatesOf(model),
     adapters: await adaptersOf(model),
+    ...(model.draft === undefined ? {} : { draft: model.draft.path }),
     ...(isBuiltIn ? { template_ms: null, gpu_layers: 0, attention: ATTENTION } : {}),
     ...(identity === null ? {} : { prompts: { folder, budget_bytes, model: identity } }),
   };

@@ -45,10 +45,16 @@ export class LoadGuard {
   }
 
   /**
-   * Call it before each load. Returns what the memory of the model depends on. Throws
-   * model_invalid, model_quarantined, descriptors_exhausted.
+   * Call it before each load. Returns what the memory of the model depends on, with that of its
+   * draft model. Throws model_invalid, model_quarantined, descriptors_exhausted.
    */
   async admit(model: ModelFile): Promise<ModelShape> {
+    const { draft } = model;
+    const shape = await this.admitFile(model);
+    return draft === undefined ? shape : { ...shape, draft: await this.admit(draft) };
+  }
+
+  private async admitFile(model: ModelFile): Promise<ModelShape> {
     const { path } = model;
     if (path === this.options.built_in) return { ...MINI, weights: await weightsOf(path) };
     const version = await versionOf(model);

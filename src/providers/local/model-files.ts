@@ -30,6 +30,8 @@ export interface ModelFile {
   /** What its program asks it for where a request says nothing. */
   defaults?: ModelDefaults;
   server?: ServerSpec;
+  /** A smaller model that guesses its tokens. Absent: none. */
+  draft?: ModelFile;
   /** Scales of its adapters by id, where a request has other ones than usual. */
   scales?: readonly number[];
   /** The template or adapters of a model that is loaded in its own way. */

@@ -30,6 +30,12 @@ import { identityOf, identityWith } from './model-identity.ts';
 import { type ModelExtras, modelExtras, modelRecord, partialRecord } from './model-record.ts';
 import type { OtherModel } from './stores/others.ts';
 
+/** What the configuration has for a model. */
+export interface ByModel<V> {
+  model: string;
+  value: V;
+}
+
 export interface LocalModelsOptions {
   folder: string;
   built_in: string;
@@ -41,9 +47,11 @@ export interface LocalModelsOptions {
   guard: Pick<LoadGuard, 'outcomeOf'>;
   origins?: Pick<Origins, 'remove'> | null;
   /** The chat templates that the configuration names. A name may have several, or be no model. */
-  templates?(): readonly { model: string; template: string }[];
+  templates?(): readonly ByModel<string>[];
   /** The LoRA adapters that the configuration names for models. */
-  adapters?(): readonly { model: string; adapters: readonly string[] }[];
+  adapters?(): readonly ByModel<readonly string[]>[];
+  /** The draft models that the configuration names for models, by name. */
+  drafts?(): readonly ByModel<string>[];
   /** Whether a download writes this file of the models folder. */
   isWriting?(file: string): boolean;
 }
@@ -76,23 +84,33 @@ export class LocalModels {
 
   /** The LoRA adapters of a model, with the scales of a request. */
   async adaptersOf(file: ModelFile): Promise<Adapter[]> {
-    const rows = this.options.adapters?.() ?? [];
-    const named =
-      file.created?.adapters ?? (await this.namedFor(file, rows, ({ adapters }) => adapters));
+    const named = file.created?.adapters ?? (await this.namedFor(file, this.options.adapters?.()));
     return named.map((path, id) => ({ path, scale: file.scales?.[id] ?? 1 }));
   }
 
+  /** The file of a name, with the draft model that the configuration names for it. */
+  async find(name: string): Promise<ModelFile> {
+    const file = await this.finder.find(name);
+    const [wanted] = await this.namedFor(file, this.options.drafts?.());
+    if (wanted === undefined) return file;
+    const draft = await this.finder.find(wanted).catch((cause: unknown) => {
+      const message = `The draft model of ${file.name} is not there: ${wanted}.`;
+      const hint = 'Correct model_drafts. See: svc model list';
+      throw new SvcError('model_unknown', message, { param: 'model', hint, cause });
+    });
+    return { ...file, draft };
+  }
+
   /** What rows of the configuration have for a file, by its names. */
-  private async namedFor<R extends { model: string }>(
+  private async namedFor(
     { path }: ModelFile,
-    rows: readonly R[],
-    valuesOf: (row: R) => readonly string[],
+    rows: readonly ByModel<string | readonly string[]>[] = [],
   ): Promise<string[]> {
     const named = new Set<string>();
     if (path === this.options.built_in) return [];
-    for (const row of rows)
-      if ((await this.finder.find(row.model).catch(() => null))?.path === path)
-        for (const value of valuesOf(row)) named.add(value);
+    for (const { model, value } of rows)
+      if ((await this.finder.find(model).catch(() => null))?.path === path)
+        for (const each of [value].flat()) named.add(each);
     return [...named];
   }
 
@@ -100,7 +118,7 @@ export class LocalModels {
   async templatesOf(file: ModelFile): Promise<string[]> {
     const own = file.created?.chat_template;
     if (own !== undefined) return [own];
-    return this.namedFor(file, this.options.templates?.() ?? [], ({ template }) => [template]);
+    return this.namedFor(file, this.options.templates?.());
   }
 
   /** Names without the provider. Reads no model file. */

@@ -68,7 +68,7 @@ export interface LocalProviderOptions {
   keep?: Readonly<Record<string, number>>;
   /** What else the models folder needs to know. */
   library?: Pick<ModelFinderOptions, 'others' | 'origins' | 'created'> &
-    Pick<LocalModelsOptions, 'isWriting' | 'templates' | 'adapters'>;
+    Pick<LocalModelsOptions, 'isWriting' | 'templates' | 'adapters' | 'drafts'>;
   /** Computed prompts may stay in files. */
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
@@ -171,7 +171,7 @@ export function createLocalProvider({
   const finder = new ModelFinder({ ...places, default: model, ...library });
   const models = new LocalModels({ ...places, finder, guard, attention, ...library });
   const closing = new AbortController();
-  const find = (name: string) => finder.find(name).catch(throwEngineError);
+  const find = (name: string) => models.find(name).catch(throwEngineError);
   const servers = new Map<string, ModelFile>();
   const findLoadable = async (name: string) => servers.get(name) ?? (await find(name));
   let streams = 0;

@@ -212,7 +212,8 @@ function pieceFrame(content: string): object {
 
 function endOf(run: RunRecord, end: Omit<AnswerEnd, 'type'>, content: string): object {
   const { finish_reason, stop_sequence, usage } = end;
-  const { input_tokens, output_tokens, cached_tokens = 0 } = usage;
+  const { input_tokens, output_tokens, cached_tokens = 0, ...drafts } = usage;
+  const { drafted_tokens: draft_n, accepted_tokens: draft_n_accepted } = drafts;
   const ended = finish_reason === 'length' ? 'limit' : 'eos';
   return {
     ...pieceFrame(content),
@@ -228,6 +229,7 @@ function endOf(run: RunRecord, end: Omit<AnswerEnd, 'type'>, content: string): o
       prompt_n: input_tokens === null ? null : input_tokens - cached_tokens,
       predicted_n: output_tokens,
       ...(run.tokens_per_second == null ? {} : { predicted_per_second: run.tokens_per_second }),
+      ...(draft_n === undefined ? {} : { draft_n, draft_n_accepted }),
     },
   };
 }

@@ -13,7 +13,7 @@ let local: LocalHarness;
 let adapters: string[];
 test.before.each(() => {
   adapters = [];
-  local = makeLocalProvider({ library: { adapters: () => [{ model: 'mine', adapters }] } });
+  local = makeLocalProvider({ library: { adapters: () => [{ model: 'mine', value: adapters }] } });
   makeGguf(join(local.folder, 'mine.gguf'));
 });
 test.after.each(() => local.close());

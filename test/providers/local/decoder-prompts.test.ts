@@ -92,9 +92,9 @@ test('a prompt has only the parts that it computed alone to give to an exact run
   const opened = open(32);
   const { run, native } = opened;
   const free = await busy(opened);
-  const { answer, slot } = stepping(opened);
+  const { first, slot } = stepping(opened);
   const other = run(1);
-  const [first, beside] = [answer.next(), other.compute(8)];
+  const beside = other.compute(8);
   await free();
   for (let part = 0; part < 3; part += 1) await native.end();
   await Promise.all([first, beside]);

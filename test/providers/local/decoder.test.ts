@@ -74,30 +74,28 @@ test('a run that is cancelled while a part of its prompt waits just ends', async
   const opened = open();
   const { native } = opened;
   const free = await busy(opened);
-  const { answer, slot, abort } = stepping(opened);
-  const first = answer.next();
+  const { ended, slot, abort } = stepping(opened);
   abort.abort();
   await free();
-  assert.is((await first).done, true);
+  assert.is(await ended, null);
   assert.equal([native.batches.length, slot.tokens, slot.parts], [1, [], []]);
 });
 
 test('a run that is cancelled while its next token waits just ends', async () => {
   const opened = open();
   const { run, native } = opened;
-  const { answer, slot, abort } = stepping(opened);
-  const first = answer.next();
+  const { first, ended, slot, abort } = stepping(opened);
   await native.end();
   await native.end();
   const longer = run(1);
   longer.member.left = 99;
   const other = longer.compute(5);
   await native.end();
-  assert.is((await first).done, false);
+  await first;
   abort.abort();
   await native.end();
   await other;
-  assert.is((await answer.next()).done, true);
+  assert.is(await ended, null);
   assert.equal(native.batches, [['0 0 8'], ['0 8 8'], ['0 16 8'], ['1 0 5']]);
   assert.equal([slot.tokens.length, slot.parts], [24, [24]]);
 });

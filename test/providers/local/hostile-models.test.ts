@@ -154,6 +154,23 @@ test('a load that is cancelled and does not let the engine stop, twice, is refus
   assert.is((await failure(readAnswer(local, { model: 'short' }))).code, 'model_quarantined');
 });
 
+test('a draft model is checked before its model loads', async () => {
+  const [path, bad] = ['short.gguf', 'bad-draft.gguf'].map((name) => join(local.folder, name));
+  const model = { id: 'local/short', name: 'short', path: path ?? '' };
+  const guard = new LoadGuard({
+    built_in: '',
+    file: join(local.folder, 'refused.json'),
+    limits: defaultLimits,
+  });
+  const shape = await guard.admit({ ...model, draft: model });
+  assert.equal(shape.draft, await guard.admit(model));
+  writeFileSync(bad ?? '', 'GGUF and nothing else');
+  const draft = { id: 'local/bad-draft', name: 'bad-draft', path: bad ?? '' };
+  const error = await failure(guard.admit({ ...model, draft }));
+  assert.is(error.code, 'model_invalid');
+  assert.match(error.message, /^bad-draft: /);
+});
+
 test('a loaded file whose template exceeds its limit is refused until it changes', async () => {
   const path = join(local.folder, 'short.gguf');
   const model = { id: 'local/short', name: 'short', path };

@@ -263,11 +263,11 @@ test('models are asked with the templates that the configuration names, and say 
     log: { ...log, warn: (fields) => void warnings.push(fields) },
     library: {
       templates: () => [
-        ...Object.entries({ ...names, ...bad }).map(([model, template]) => ({ model, template })),
-        { model: 'begins', template: 'chatml' },
-        { model: 'local/begins', template: 'gemma' },
-        { model: 'absent', template: 'gemma' },
-        { model: 'svc-mini', template: 'gemma' },
+        ...Object.entries({ ...names, ...bad }).map(([model, value]) => ({ model, value })),
+        { model: 'begins', value: 'chatml' },
+        { model: 'local/begins', value: 'gemma' },
+        { model: 'absent', value: 'gemma' },
+        { model: 'svc-mini', value: 'gemma' },
       ],
     },
   });

@@ -70,12 +70,6 @@ export class Constraint {
     return this.present;
   }
 
-  /** Whether the token after the next one is free, whatever the next one is. */
-  get isFreeAfter(): boolean {
-    if (this.required !== null || this.present !== undefined) return false;
-    return this.thoughts === null || this.thought + 1 < this.thoughts.tokens;
-  }
-
   /** Notes a token of an earlier attempt. Throws resume_failed for a token that cannot be next. */
   accept(token: Token): void {
     if (this.present?.accept(token) !== false) return;

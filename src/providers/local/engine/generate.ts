@@ -3,8 +3,9 @@ import type { Completion } from '../../../contract/events.ts';
 import { type ConfidenceRule, judge } from '../../mini/confidence.ts';
 import { Constraint } from './constraint.ts';
 import type { Member } from './decode/decoder.ts';
+import { Drafts } from './decode/drafts.ts';
 import type { Parts } from './decode/prompt-parts.ts';
-import { type Sampling, TokenSampler } from './decode/sampler.ts';
+import { type Sampling, type Step, TokenSampler } from './decode/sampler.ts';
 import type { Score } from './decode/scores.ts';
 import type { Slot } from './decode/sequences.ts';
 import { steps } from './decode/steps.ts';
@@ -28,6 +29,8 @@ export interface Generation {
   /** Tokens of the prompt that the sequence has from an earlier run. */
   kept: number;
   order: RunOrder;
+  /** Whether no other run is active. */
+  isAlone(): boolean;
   signal: AbortSignal;
   /** Receives the answer, in order. */
   output: Pick<OutputBatcher, 'push'>;
@@ -63,6 +66,7 @@ async function generateWithin(
   const answered = order.resume?.token_ids ?? [];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const pace = new Pace();
+  const drafts = draftsOf(generation, prompt.length + most);
   const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
   const repetition = new Repetition(order.options.repetition_tokens ?? 0);
@@ -79,6 +83,7 @@ async function generateWithin(
         input_tokens: prompt.length,
         output_tokens,
         ...(kept === 0 ? {} : { cached_tokens: kept }),
+        ...drafts?.usage,
         ...(answer.reasoningTokens === 0 ? {} : { reasoning_tokens: answer.reasoningTokens }),
       },
     };
@@ -105,40 +110,48 @@ async function generateWithin(
   const filter: ConfidenceFilter = createConfidenceFilter(made > 0 ? null : rule);
   const explained: TokenLogprob[] = [];
   const sampler = new TokenSampler(model, samplingOf(generation, constraint));
-  const ends = (token: Token) => loaded.stops.has(token) || model.isEogToken(token);
-  const goesOn = (token: Token, tokens: number) =>
-    constraint?.isFreeAfter !== false && !answer.reader.mayEnd && tokens < most && !ends(token);
-  const stepping = { decoder, member, slot, sampler, batch, states, goesOn, signal };
-  try {
-    for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
-      pace.note();
-      const { token, score } = step;
-      const ended = ends(token);
-      if (!ended) {
-        made += 1;
-        repeats = repetition.push(token);
-      }
-      const over = ended || made >= most || repeats;
-      if (!ended && score !== null && order.options.logprobs !== undefined)
-        explained.push(tokenLogprob(model, token, score));
-      const probability = score === null ? null : Math.exp(score.logprob ?? 0);
-      const released = filter.accept(ended ? [] : [token], probability, over);
-      if (released === 'declined') {
-        for (const each of declined) output.push(answer.push(each), each, null);
-        return finish(whole, declined.length);
-      }
-      for (const each of released) {
-        output.push(answer.push(each), each, explained.shift() ?? null);
-        if (answer.reader.ended !== null) return finish('stop');
-      }
-      constraint?.advance();
-      if (over) return finish(ended ? 'stop' : made >= most ? 'length' : 'repetition');
+  const take = ({ token, score }: Step): Completion | null => {
+    pace.note();
+    const ended = loaded.stops.has(token) || model.isEogToken(token);
+    if (!ended) {
+      made += 1;
+      repeats = repetition.push(token);
     }
+    const over = ended || made >= most || repeats;
+    if (!ended && score !== null && order.options.logprobs !== undefined)
+      explained.push(tokenLogprob(model, token, score));
+    const probability = score === null ? null : Math.exp(score.logprob ?? 0);
+    const released = filter.accept(ended ? [] : [token], probability, over);
+    if (released === 'declined') {
+      for (const each of declined) output.push(answer.push(each), each, null);
+      return finish(whole, declined.length);
+    }
+    for (const each of released) {
+      output.push(answer.push(each), each, explained.shift() ?? null);
+      if (answer.reader.ended !== null) return finish('stop');
+    }
+    constraint?.advance();
+    return over ? finish(ended ? 'stop' : made >= most ? 'length' : 'repetition') : null;
+  };
+  const stepping = { decoder, member, slot, sampler, batch, states, drafts, take, signal };
+  try {
+    const finished = await steps({ prompt, parts, kept, answered }, stepping);
+    if (finished === null) output.push(answer.end(), null, null);
+    return finished;
   } finally {
     sampler.dispose();
   }
-  output.push(answer.end(), null, null);
-  return null;
+}
+
+/** Null: each token is computed by itself. A wrong guess needs a sequence that can go back. */
+function draftsOf(
+  { loaded, member, prompt, order, isAlone }: Generation,
+  most: number,
+): Drafts | null {
+  if (member.exact || loaded.states !== null) return null;
+  const { tokenCost: cost, draft: model } = loaded;
+  const tokens = [...prompt.tokens, ...(order.resume?.token_ids ?? [])];
+  return new Drafts({ tokens, most, cost, model, isAlone });
 }
 
 /** How an answer ends that its text does not end. */

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
+import { basename } from 'node:path';
 import { type Attention, isQuantized } from '../../../contract/attention.ts';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
@@ -8,6 +9,7 @@ import { LOCAL_RUNS } from '../../../limits.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
+import { checkDraft, DraftModel } from './decode/draft-model.ts';
 import { States } from './decode/states.ts';
 import { knowsReasoningTags } from './form.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
@@ -59,6 +61,10 @@ export interface LoadedModel {
   threads: Threads;
   /** Runs that need not be exact are computed in one batch. */
   batching: boolean;
+  /** What one token more costs in a batch: 1 is what a token by itself costs. */
+  tokenCost: number;
+  /** Guesses its tokens. Null: no model does. */
+  draft: DraftModel | null;
   /** Every answer is the same with and without earlier runs, not only with a seed. */
   repeatable: boolean;
   built_in: boolean;
@@ -127,11 +133,12 @@ export async function loadModel(
   const { built_in, gate, fallback } = readOwnMetadata(model);
   const threads = await chooseThreads(model, order, available, built_in, before);
   const gain =
-    order.batching === 'auto' && order.parallel > 1 && !built_in
+    order.batching === 'auto' && !built_in
       ? await gainOf(model, order, available, threads.alone)
       : null;
   const batching = gain === null ? order.batching === true : pays(gain);
   const batch = llama.gpu === null ? BATCH_CPU : BATCH_GPU;
+  const draft = batching ? openDraft(model, order, { batch, threads }) : null;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
   const context = openContext(model, {
     sequences: order.parallel,
@@ -160,6 +167,8 @@ export async function loadModel(
     states: cannotGoBack(model) ? new States(decoder) : null,
     threads,
     batching,
+    tokenCost: tokenCost(gain, togetherMost(order)),
+    draft,
     repeatable: order.batching === false,
     rendered,
     limited,
@@ -235,6 +244,25 @@ function togetherOf(model: Model): number {
 
 export function cannot(message: string): SvcError {
   return new SvcError('capability_missing', message, { param: 'model' });
+}
+
+/** Null: none is named. Throws model_invalid, with its name, for one that does not fit. */
+function openDraft(
+  model: Model,
+  order: LoadOrder,
+  { batch, threads: { alone, now } }: { batch: number; threads: Threads },
+): DraftModel | null {
+  if (order.draft === undefined) return null;
+  const own = { ...order, path: order.draft, parallel: 1, adapters: [] };
+  const draft = openModel(model.llama, own, () => true);
+  refuseEmbedders(draft);
+  checkDraft(model, draft, basename(own.path, '.gguf'));
+  const contextSize = Math.min(order.context_tokens, draft.trainContextSize);
+  const { attention } = order;
+  const options = { sequences: 1, contextSize, batch, threads: alone, attention };
+  const context = openContext(draft, options);
+  const threads = () => Math.min(now.present, alone);
+  return new DraftModel(context, model, { batch, threads });
 }
 
 /** Reduces the number of parallel runs until the context fits in memory. */
@@ -324,7 +352,7 @@ async function gainOf(
   threads: number,
 ): Promise<number> {
   const options = await measuring(model, order, available);
-  const answers = Math.min(order.parallel, LOCAL_RUNS.most);
+  const answers = togetherMost(order);
   const key = `${machineKey(options)}, ${threads} threads, ${answers} at once`;
   const known = (await readMeasured(options.file, 'batching'))[key];
   if (known !== undefined) return known;
@@ -339,6 +367,21 @@ async function gainOf(
 function pays(gain: number): boolean {
   return gain >= GAIN_LEAST;
 }
+
+/** One answer at a time shares its batches with its guesses. */
+function togetherMost({ parallel }: LoadOrder): number {
+  return parallel > 1 ? Math.min(parallel, LOCAL_RUNS.most) : LOCAL_RUNS.least;
+}
+
+/** What each token but the first one costs, from the gain of so many. Null: it was not measured. */
+function tokenCost(gain: number | null, tokens: number): number {
+  if (gain === null) return TOKEN_COST.usual;
+  const cost = ((100 * tokens) / gain - 1) / (tokens - 1);
+  return Math.max(TOKEN_COST.least, cost);
+}
+
+/** `usual`: of a small model on a processor. `least`: a short measurement can show none. */
+const TOKEN_COST = { usual: 0.5, least: 0.1 };
 
 /** What the daemon gets to know of a model whose load began then. */
 export function infoOf(

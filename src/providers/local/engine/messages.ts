@@ -69,6 +69,8 @@ export interface LoadOrder {
   templates?: readonly string[];
   /** LoRA adapters of the model. Absent: none. */
   adapters?: readonly Adapter[];
+  /** A smaller model that guesses its tokens. Absent: none. */
+  draft?: string;
   /** Where computed prompts of this model file are kept. Absent: nowhere. */
   prompts?: { folder: string; budget_bytes: number; model: string };
 }

@@ -167,7 +167,8 @@ export class Runs {
       member.batched ||= kept > slot.alone;
       const parts = resumed ?? withBatches(slot.parts, tokens.length - kept, loaded.batch);
       prompt_parts = [...parts];
-      const work = { loaded, slot, member, prompt, parts, kept, order, signal, output };
+      const isAlone = () => this.active.size === 1;
+      const work = { loaded, slot, member, prompt, parts, kept, order, isAlone, signal, output };
       const finish = await generate(work);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {

@@ -32,13 +32,18 @@ export interface Sequence {
   readonly tokens: Token[];
 }
 
-/** Samples the token after the one with this index in the batch. */
+/**
+ * Samples the token after the one with this index in the batch. Those after its guesses follow at
+ * the next indexes.
+ */
 export type Sample<T> = (context: Context, index: number) => T;
 
 interface Work {
   readonly member: Member;
   readonly sequence: Sequence;
   readonly tokens: readonly Token[];
+  /** How many of the last ones are guesses. */
+  readonly guesses: number;
   readonly sample: Sample<unknown> | null;
   done(sampled: unknown): void;
   fail(thrown: unknown): void;
@@ -64,7 +69,9 @@ interface Work {
  *    would all be late. One that `PASSED_MAX` parts of later ones have passed gets every second
  *    part.
  * 9. While a token waits, at most `PROMPT_TOKENS` of prompts and one part more go before it.
- * 10. No batch begins with a run whose signal has aborted. A batch of parts ends early when any
+ * 10. Tokens with guesses behind them are a batch by themselves. Its width changes the rounding, so
+ *     their run is `batched`.
+ * 11. No batch begins with a run whose signal has aborted. A batch of parts ends early when any
  *     run is cancelled. Then those of the others are computed again.
  */
 export class Decoder {
@@ -94,15 +101,17 @@ export class Decoder {
   }
 
   /**
-   * Computes tokens behind those of the sequence. Resolves with what `sample` makes of the last
-   * one. Rejects if llama.cpp fails: then it is unknown what else the sequence has. Rejects with
-   * the reason of the signal if the run was cancelled before.
+   * Computes tokens behind those of the sequence, with guesses of the next ones. Resolves with what
+   * `sample` makes of the last one and of the guesses: it forgets those that are wrong. Rejects if
+   * llama.cpp fails: then it is unknown what else the sequence has. Rejects with the reason of the
+   * signal if the run was cancelled before.
    */
   compute<T>(
     member: Member,
     sequence: Sequence,
     tokens: readonly Token[],
     sample: Sample<T>,
+    guesses?: readonly Token[],
   ): Promise<T>;
   compute(
     member: Member,
@@ -113,11 +122,14 @@ export class Decoder {
   compute(
     member: Member,
     sequence: Sequence,
-    tokens: readonly Token[],
+    computed: readonly Token[],
     sample: Sample<unknown> | null,
+    guessed: readonly Token[] = [],
   ): Promise<unknown> {
     return new Promise((done, fail) => {
-      this.queue.push({ member, sequence, tokens, sample, done, fail });
+      const tokens = guessed.length === 0 ? computed : [...computed, ...guessed];
+      const guesses = guessed.length;
+      this.queue.push({ member, sequence, tokens, guesses, sample, done, fail });
       this.expected.delete(member);
       member.ticket ||= this.ticket += 1;
       if (!this.isBusy) void this.work();
@@ -191,17 +203,17 @@ export class Decoder {
     const [first] = this.queue as [Work];
     if (isPart(first)) return this.take(this.nextParts());
     this.prompted = 0;
-    if (first.member.exact) return this.take([first]);
+    if (isAlone(first)) return this.take([first]);
     // A run that goes on asks within a few steps of the queue of promises.
     for (let round = 0; this.expected.size > 0 && round < ROUNDS_MAX; round += 1) await null;
-    const batch = this.queue.filter((work) => isToken(work) && !work.member.exact);
+    const batch = this.queue.filter((work) => isToken(work) && !isAlone(work));
     this.expected = new Set(batch.map(({ member }) => member));
     return this.take(batch);
   }
 
   private take(batch: readonly Work[]): readonly Work[] {
     this.queue = this.queue.filter((work) => !batch.includes(work));
-    if (batch.length > 1) for (const { member } of batch) member.batched = true;
+    for (const { member, guesses } of batch) member.batched ||= batch.length > 1 || guesses > 0;
     return batch.toSorted((one, other) => one.sequence.place - other.sequence.place);
   }
 
@@ -237,8 +249,9 @@ export class Decoder {
     try {
       native.setThreads(sizeOf(batch) > 1 ? this.wideThreads() : this.threads);
       native.initBatch(stopOf(batch));
-      const indexes = batch.map(({ sequence, tokens, sample }) => {
-        const wanted = sample === null ? [] : [tokens.length - 1];
+      const indexes = batch.map(({ sequence, tokens, guesses, sample }) => {
+        const first = tokens.length - 1 - guesses;
+        const wanted = sample === null ? [] : tokens.slice(first).map((_, at) => first + at);
         return native.addToBatch(sequence.place, sequence.tokens.length, tokens, wanted)[0] ?? 0;
       });
       // A context of a test ends it later.
@@ -278,7 +291,7 @@ function sizeOf(batch: readonly Work[]): number {
 }
 
 /** Messages are received, and timers end, between two batches. */
-function messages(): Promise<void> {
+export function messages(): Promise<void> {
   return new Promise((next) => setImmediate(next));
 }
 
@@ -294,8 +307,13 @@ function isCancelled({ member }: Work): boolean {
   return member.signal?.aborted === true;
 }
 
-function isPart({ tokens }: Work): boolean {
-  return tokens.length > 1;
+function isPart({ tokens, guesses }: Work): boolean {
+  return tokens.length - guesses > 1;
+}
+
+/** Whether a token is a batch by itself. */
+function isAlone({ member, guesses }: Work): boolean {
+  return member.exact || guesses > 0;
 }
 
 function isToken(work: Work): boolean {
@@ -310,7 +328,7 @@ function passed({ member }: Work): number {
   return member.passed;
 }
 
-const TO_THE_END = -1;
+export const TO_THE_END = -1;
 /** A round is one step of the queue of promises. A run that has its token needs about ten. */
 const ROUNDS_MAX = 64;
 const PASSED_MAX = 16;

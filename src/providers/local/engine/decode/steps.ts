@@ -1,5 +1,7 @@
+import type { Context } from '../native/context.ts';
 import type { Token } from '../native/model.ts';
-import type { Decoder, Member } from './decoder.ts';
+import { type Decoder, type Member, TO_THE_END } from './decoder.ts';
+import type { Drafts } from './drafts.ts';
 import { batchesAfter, firstParts, type Parts } from './prompt-parts.ts';
 import type { Step, TokenSampler } from './sampler.ts';
 import type { Slot } from './sequences.ts';
@@ -15,7 +17,7 @@ export interface Continuation {
   answered: readonly Token[];
 }
 
-export interface Stepping {
+export interface Stepping<T> {
   decoder: Decoder;
   /** The run, for the batches. */
   member: Member;
@@ -25,49 +27,61 @@ export interface Stepping {
   batch: number;
   /** Null: a sequence can go back without them. */
   states: States | null;
-  /**
-   * Whether the next token is surely wanted, before the text of this one is read. `made`: tokens of
-   * the answer.
-   */
-  goesOn(token: Token, made: number): boolean;
+  /** Null: no token is guessed. */
+  drafts: Drafts | null;
+  /** Takes the next token of the answer. Null: the answer goes on. */
+  take(step: Step): T | null;
   signal: AbortSignal;
 }
 
 /**
- * Generates tokens after a prompt and an earlier answer, end tokens included, until the signal
- * aborts.
+ * Generates tokens after a prompt and an earlier answer, end tokens included, until `take` returns
+ * something, or until the signal aborts: null.
  *
- * 1. If the answer surely goes on, the next token is computed while the last one is read.
- * 2. When this ends, nothing is computed for the run any more.
+ * 1. Each token is taken before the next one is sampled. So it can change what may follow.
+ * 2. Guesses change no token: after each right one the next token is sampled, as without them.
+ * 3. When this ends, nothing is computed for the run any more.
  */
-export async function* steps(continuation: Continuation, stepping: Stepping): AsyncGenerator<Step> {
-  const { decoder, member, slot, sampler, signal } = stepping;
+export async function steps<T>(
+  continuation: Continuation,
+  stepping: Stepping<T>,
+): Promise<T | null> {
+  const { decoder, member, slot, sampler, drafts, take, signal } = stepping;
   const { parts, answered } = continuation;
   const answer = [...answered];
-  let next: readonly Token[];
-  const compute = () => decoder.compute(member, slot, next, sampler.after(answer));
-  let ahead: Promise<Step> | null = null;
+  let guesses: readonly Token[] = [];
+  const takeAll = (context: Context, index: number) => {
+    for (let at = 0; ; at += 1) {
+      const step = sampler.after(answer)(context, index + at);
+      answer.push(step.token);
+      drafts?.push(step.token);
+      const end = take(step);
+      if (end === null && step.token === guesses[at]) continue;
+      forget(context, slot, guesses.length - at);
+      return end;
+    }
+  };
   try {
-    next = await prefill(continuation, stepping);
+    let next = await prefill(continuation, stepping);
     if (answered.length > 0) next = await replay(next, continuation, stepping);
     while (!signal.aborted) {
-      const step: Step = await (ahead ?? compute());
-      ahead = null;
-      if (answer.length === answered.length) slot.parts = parts;
-      answer.push(step.token);
-      next = [step.token];
-      if (stepping.goesOn(step.token, answer.length)) {
-        ahead = compute();
-        // Who awaits it gets its error.
-        ahead.catch(() => undefined);
-      }
-      yield step;
+      const end = await decoder.compute(member, slot, next, takeAll, guesses);
+      slot.parts = parts;
+      if (end !== null) return end;
+      next = answer.slice(-1);
+      guesses = (await drafts?.guess()) ?? [];
     }
   } catch (thrown) {
     if (!signal.aborted || thrown !== signal.reason) throw thrown;
-  } finally {
-    await ahead?.catch(() => undefined);
   }
+  return null;
+}
+
+/** Forgets the last tokens of a sequence, which were wrong. */
+function forget(context: Context, { place, tokens }: Slot, count: number): void {
+  if (count === 0) return;
+  tokens.length -= count;
+  context.removeTokenCellsFromSequence(place, tokens.length, TO_THE_END);
 }
 
 /**
@@ -77,7 +91,7 @@ export async function* steps(continuation: Continuation, stepping: Stepping): As
 async function replay(
   rest: readonly Token[],
   { parts, answered }: Continuation,
-  { decoder, member, slot, signal }: Stepping,
+  { decoder, member, slot, signal }: Stepping<unknown>,
 ): Promise<readonly Token[]> {
   let next = rest;
   for (const token of answered) {
@@ -95,7 +109,7 @@ async function replay(
  */
 async function prefill(
   { prompt, parts, kept }: Continuation,
-  { decoder, member, slot, batch, states, signal }: Stepping,
+  { decoder, member, slot, batch, states, signal }: Stepping<unknown>,
 ): Promise<readonly Token[]> {
   let at = kept;
   for (const size of batchesAfter(parts, kept, batch)) {

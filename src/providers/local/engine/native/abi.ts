@@ -125,6 +125,7 @@ export const FUNCTIONS = {
     llama_model_get_vocab: 'void* (void*)',
     llama_model_n_ctx_train: 'int32_t (void*)',
     llama_model_n_embd_out: 'int32_t (void*)',
+    llama_model_size: 'uint64_t (void*)',
     llama_model_has_encoder: 'bool (void*)',
     llama_model_has_decoder: 'bool (void*)',
     llama_model_is_recurrent: 'bool (void*)',

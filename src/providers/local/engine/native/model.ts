@@ -80,6 +80,11 @@ export class Model {
     };
   }
 
+  /** Of its weights. */
+  get bytes(): number {
+    return Number(this.c.llama_model_size(this.pointer));
+  }
+
   /** Numbers of the vector of a text. */
   get vectorLength(): number {
     return this.c.llama_model_n_embd_out(this.pointer);

@@ -115,11 +115,6 @@ export class Reader {
     this.skipsSpace = isReasoning;
   }
 
-  /** Whether a text of the answer can end it. */
-  get mayEnd(): boolean {
-    return this.form.stop.length > 0 || this.form.calls !== null;
-  }
-
   get ended(): Ended | null {
     return this.ended_;
   }
