@@ -71,8 +71,6 @@ else {
         floor: FLOOR,
       });
   }
-  const gain = local.printed.find((line) => line.includes('percent of one run'));
-  console.log(gain);
   await local.close();
 }
 report.print();
