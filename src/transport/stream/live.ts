@@ -81,9 +81,8 @@ export async function sendLive(
     if (bytes.length === 0) res.flushHeaders();
     return send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
   };
-  let atEnd = '';
+  let atEnd: string | null = null;
   const last = (text: string) => {
-    begin();
     atEnd = text;
   };
   const { heartbeat } = options;
@@ -102,9 +101,12 @@ export async function sendLive(
     clearInterval(beat);
     outflow.leave();
     for (const endWait of waits) endWait();
+    // An answer that comes whole has a length: one write of one text, instead of six parts.
+    if (atEnd !== null && !res.headersSent && !res.destroyed)
+      writeHead(context, options, Buffer.byteLength(atEnd));
     if (res.headersSent) {
       sendEnd(context, error);
-      res.end(atEnd);
+      res.end(atEnd ?? '');
     }
   }
 }
@@ -115,10 +117,13 @@ export function whyCut({ ended }: Pick<Context, 'ended'>, message?: string): Err
   return new SvcError('daemon_stopping', message);
 }
 
-function writeHead(context: Context, { type, run_id }: LiveOptions): void {
+/** `length`: of an answer that is known whole. One with a trailer must not say it. */
+function writeHead(context: Context, { type, run_id }: LiveOptions, length?: number): void {
   const { res } = context;
+  const ends = announceEnd(context);
   res.writeHead(200, {
-    ...announceEnd(context),
+    ...ends,
+    ...(length === undefined || ends.Trailer !== undefined ? {} : { 'Content-Length': length }),
     'Content-Type': type,
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',

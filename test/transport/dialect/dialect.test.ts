@@ -1,4 +1,5 @@
 import { type IncomingMessage, request, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
@@ -81,6 +82,7 @@ test('pieces that are there at one time are one write, together with the end', a
   real.provider.script = [...words.flatMap((word, at) => [word, thinks[at] ?? word]), finish()];
   const key = { ...NDJSON, 'idempotency-key': 'twice' };
   const first = await post(real, key);
+  const parts = partsWritten(real);
   let writes = 0;
   const { write } = ServerResponse.prototype;
   ServerResponse.prototype.write = function (this: ServerResponse, ...args: unknown[]) {
@@ -92,7 +94,50 @@ test('pieces that are there at one time are one write, together with the end', a
   assert.ok(lines(again.text).length > 20, `${lines(again.text).length} pieces`);
   assert.is(again.text, first.text);
   assert.is(writes, 0, 'all of it goes with the end');
+  assert.equal(
+    parts.map(({ length }) => length > 0),
+    [true],
+    'the head and the text are one part',
+  );
+  assert.is(again.headers['content-length'], String(Buffer.byteLength(again.text)));
+  assert.is(again.headers['transfer-encoding'], undefined);
 });
+
+test('an answer whose pieces come one by one has no length, nor has one with a trailer', async ({
+  real,
+}) => {
+  const door = gate();
+  real.provider.script = [output('a', 1), () => door.opened, output('b', 2), finish()];
+  const parts = partsWritten(real);
+  const asked = post(real, NDJSON);
+  await waitFor('the first piece is written', () => parts.length > 0);
+  door.open();
+  const { headers } = await asked;
+  assert.equal([headers['content-length'], headers['transfer-encoding']], [undefined, 'chunked']);
+  real.provider.script = [output('ab', 1), finish()];
+  const trailed = await post(real, { ...NDJSON, te: 'trailers' });
+  assert.equal(
+    [trailed.headers['content-length'], trailed.headers.trailer],
+    [undefined, 'X-Svc-End'],
+  );
+});
+
+/** What the sockets of later connections hand to the system, without what is empty. */
+function partsWritten(real: Real): { length: number }[] {
+  const parts: { length: number }[] = [];
+  real.server.on('connection', (socket: Socket) => {
+    const { _write, _writev } = socket;
+    socket._write = (chunk, ...rest) => {
+      parts.push(chunk);
+      _write.call(socket, chunk, ...rest);
+    };
+    socket._writev = (chunks, done) => {
+      parts.push(...chunks.map(({ chunk }) => chunk).filter(({ length }) => length > 0));
+      _writev?.call(socket, chunks, done);
+    };
+  });
+  return parts;
+}
 
 test('each error has the form of the API', async ({ real }) => {
   const empty = await post(real, {}, '?prompt=');

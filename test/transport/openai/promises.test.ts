@@ -6,8 +6,8 @@ import { finish, output } from '../../helpers/scripted-provider.ts';
 import { TOKEN } from '../http/boot.ts';
 import { bootReal } from '../http/real.ts';
 
-/** Measured: 170. Each promise costs a request time and memory, and is easily added. */
-const PROMISES_MAX = 176;
+/** Measured: 168. Each promise costs a request time and memory, and is easily added. */
+const PROMISES_MAX = 174;
 const RUNS = 20;
 
 test('a streamed completion makes few promises', async () => {
