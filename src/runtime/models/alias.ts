@@ -35,7 +35,7 @@ export function createdIn({
  * continued as it is gets no turns before it.
  */
 export function withPreset(input: RunInput, presets: ModelPresets): RunInput {
-  const alias = typeof input.model === 'string' ? aliasOf(input.model, presets) : null;
+  const alias = typeof input.model === 'string' ? presetOf(input.model, presets) : null;
   if (alias === null) return input;
   const { system, messages: turns = [], ...fields } = requestPart(presets[alias]);
   const request = { ...fields, ...input } as RunInput;
@@ -51,6 +51,12 @@ export function withPreset(input: RunInput, presets: ModelPresets): RunInput {
   const before = examples.map(({ role, text }) => turnOf(role, text));
   const all = [...first, ...said.slice(0, opening), ...before, ...said.slice(opening)];
   return { ...rest, messages: all } as RunInput;
+}
+
+/** The alias whose preset counts. One that is loaded in its own way is at the local engine, too. */
+function presetOf(model: string, presets: ModelPresets): string | null {
+  const [, name = ''] = /^local\/(.+)$/.exec(model) ?? [];
+  return hasOwnLoad(presets[name]) ? name : aliasOf(model, presets);
 }
 
 function turnOf(role: Message['role'], text: string): Message {

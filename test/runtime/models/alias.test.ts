@@ -54,6 +54,10 @@ test('a text that is continued gets none of them, and what is no option is no fi
     const input = withPreset({ model: 'mario', prompt: 'a', ...more }, presets);
     assert.equal(input, { model: 'mario', prompt: 'a', temperature: 0.5, ...more });
   }
+  // So the turn before names it.
+  assert.is(withPreset({ model: 'local/mario', prompt: 'a' }, presets).temperature, 0.5);
+  const plain = { plain: { temperature: 1 } };
+  assert.is(withPreset({ model: 'local/plain', prompt: 'a' }, plain).temperature, undefined);
   const { temperature, ...rest } = withPreset({ model: 'mario:latest', prompt: 'a' }, presets);
   assert.is(temperature, 0.5);
   assert.equal(Object.keys(rest).sort(), ['messages', 'model']);
