@@ -13,7 +13,9 @@ interface Bomb {
 }
 
 const MIB = 1024 * 1024;
-const REQUESTS = /it asked svc for more than 64 things at once/;
+/** A busy svc may meet either bound first: its answers wait, or the requests do. */
+const REQUESTS =
+  /it asked svc for more than 64 things at once|it does not take the answers to what it asks svc/;
 const UNASKED = /it sent more than 4096 messages at once that no one asked for/;
 const values = (count: number) => new RegExp(`a message has more than ${count} values`);
 
