@@ -111,12 +111,14 @@ for (const count of [4, 8])
   });
 
 here('an answer whose engine is killed continues with the same text', async ({ local }) => {
-  const whole = await without(local);
+  // Its answer is long: the engine is killed within it.
+  const long = { prompt: 'List ten tips for learning a language.', max_tokens: 256 };
+  const whole = await without(local, long);
   const first = makeLocalProvider(smollm2);
   const heard: WholeAnswer = { text: '', token_ids: [], parts: [], finish: null };
-  const killed = read(first, { seed_asked: false }, {}, heard).catch(() => null);
+  const killed = read(first, { ...long, seed_asked: false }, {}, heard).catch(() => null);
   try {
-    await waitFor('half of the answer', () => heard.token_ids.length >= 20);
+    await waitFor('a part of the answer', () => heard.token_ids.length >= 20);
     process.kill(first.pid(), 'SIGKILL');
     assert.is(await killed, null);
   } finally {
@@ -125,7 +127,7 @@ here('an answer whose engine is killed continues with the same text', async ({ l
   assert.ok(heard.token_ids.length < whole.token_ids.length);
   const cut = { text: heard.text, token_ids: [...heard.token_ids], parts: [] };
   const resume = { ...cut, model_file: null, threads: null, batched: true };
-  await read(local, { seed_asked: false }, { attempt: 2, resume }, heard);
+  await read(local, { ...long, seed_asked: false }, { attempt: 2, resume }, heard);
   assert.is(heard.text, whole.text);
   assert.equal(heard.token_ids, whole.token_ids);
 });
