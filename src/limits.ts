@@ -702,5 +702,8 @@ export const CONFIG_LOCK_MS = 5_000;
 export const APPROVAL_DIFF_BYTES_MAX = 256 * KIB;
 /** To compute it, in the thread of the daemon. */
 export const APPROVAL_DIFF_MS = 200;
+/** States of conversations in memory, and the characters that programs added to one of them. */
+export const FOLDED_CONVERSATIONS = 32;
+export const FOLDED_CHARACTERS = 256 * KIB;
 /** Without a key before a question is shown: who still types means something else. */
 export const QUESTION_QUIET_MS = 400;

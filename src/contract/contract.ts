@@ -89,6 +89,7 @@ export interface NextTurn {
 
 /** What is known of a run without its texts. */
 export interface RunHead {
+  state: string;
   finished: boolean;
   /** Position of its last event in the log. */
   seq: number;

@@ -280,6 +280,11 @@ export class Kernel {
     return this.snapshot(stream);
   }
 
+  /** Goes on with a machine that was folded from the store, as `load` does. */
+  adopt(instance: Instance): void {
+    this.instances.set(instance.stream, instance);
+  }
+
   /** Drops a finished machine from memory; the store keeps it. */
   forget(stream: StreamKey): void {
     const instance = this.instances.get(stream);

@@ -142,6 +142,7 @@ export interface FoundRun {
 
 /** A run without its texts. */
 export interface RunHead {
+  state: string;
   finished: boolean;
   seq: number;
   /** The first run of its conversation. */
@@ -240,7 +241,8 @@ export interface LogReads {
    * A damaged run is marked.
    */
   listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
-  getRun(run_id: string): Promise<RunRow | null>;
+  /** `answer`: without the long lists of what it was asked. */
+  getRun(run_id: string, only?: 'answer'): Promise<RunRow | null>;
   /** Ids that begin with this text, in the order of ids. `asked_by` as in a list. */
   runsNamed(prefix: string, limit: number, asked_by?: string): Promise<string[]>;
   /**

@@ -14,6 +14,9 @@ const LISTS = [
   'tool_calls',
 ] as const;
 
+/** Those that say what it was asked. */
+const ASKED = ['messages', 'tools', 'response_format'] as const;
+
 /** How the conversation of a run began, by the request of the run. */
 export interface Opening {
   /** The beginning of its first question. */
@@ -105,6 +108,16 @@ export const TEXTS_ALONE: RunForm = {
   read: (data) => data,
 };
 
+/** Without the long lists of what the run was asked. */
+const ANSWER_ALONE: RunForm = {
+  needs: (data) => (hasReferences(data) ? withoutLong(data, ASKED, 'null') : data),
+  read: (data) => data,
+};
+
+export function formOf(only: 'answer' | undefined): RunForm {
+  return only === 'answer' ? ANSWER_ALONE : WHOLE_RUN;
+}
+
 /**
  * With shortened texts. Data that cannot be read stay, so that the reader reports them. A list with
  * references is long, so it is left out without a look.
@@ -132,8 +145,8 @@ interface ShortRow {
 /** In the place of a long list: as long as one. */
 const LONG = JSON.stringify(['.'.repeat(SHORT_CHARACTERS)]);
 
-/** The data of a run. In the place of these long members are the heads of texts. */
-function withoutLong(data: string, names: readonly string[]): string {
+/** The data of a run. In the place of these long members are `list`, and the heads of texts. */
+function withoutLong(data: string, names: readonly string[], list = LONG): string {
   let heads: Heads = {};
   const head = (name: string) => {
     const text = heads[name as keyof Heads];
@@ -144,7 +157,7 @@ function withoutLong(data: string, names: readonly string[]): string {
     if (field !== 'record' || !value.startsWith('{')) return null;
     return withMembers(value, (name, member) => {
       if (!names.includes(name) || !hasReferences(member)) return null;
-      return isList(name) ? LONG : head(name);
+      return isList(name) ? list : head(name);
     });
   });
 }

@@ -233,7 +233,7 @@ export class RowMender {
   mending(reads: LogReads): LogReads {
     return {
       ...reads,
-      getRun: (run_id) => this.read(() => reads.getRun(run_id)),
+      getRun: (...args) => this.read(() => reads.getRun(...args)),
       getRunByKey: (key) => this.read(() => reads.getRunByKey(key)),
       readRecord: (run_id) => this.read(() => reads.readRecord(run_id)),
       runHead: (run_id) => this.read(() => reads.runHead(run_id)),

@@ -255,6 +255,7 @@ export function fakeRuntime(): FakeRuntime {
         note('runs.get');
         return { ...find(id).record };
       },
+      answer: async (id) => ({ ...find(id).record }),
       failure: async (id) => errorOfRun({ ...find(id).record }, NOW),
       find: async (written) => written,
       search: async () => ({ runs: [], next: null }),
@@ -267,7 +268,7 @@ export function fakeRuntime(): FakeRuntime {
       async head(id) {
         note('runs.head');
         const { record } = find(id);
-        return { finished: record.ended_at !== null, seq: record.seq };
+        return { state: record.state, finished: record.ended_at !== null, seq: record.seq };
       },
       lastSeq: async () => seq,
       async list(query) {

@@ -125,7 +125,7 @@ export function gatedStore(
     reserve: () => inner.reserve(),
     spendReserve: () => inner.spendReserve(),
     askerOf: (id) => inner.askerOf(id),
-    getRun: (id) => inner.getRun(id),
+    getRun: (...args) => inner.getRun(...args),
     readRecord: (id) => inner.readRecord(id),
     runHead: (id) => inner.runHead(id),
     conversationUsage: (id) => inner.conversationUsage(id),

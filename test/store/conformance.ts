@@ -353,7 +353,7 @@ function testRuns(opened: Opened): void {
       'its record is the same JSON, as bytes',
     );
     assert.is(await store.readRecord('unknown'), null);
-    const head = { finished: true, seq: done.seq, conversation: 'run_1' };
+    const head = { state: 'completed', finished: true, seq: done.seq, conversation: 'run_1' };
     assert.equal(await store.runHead('run_1'), head);
     assert.is(await store.runHead('unknown'), null);
   });

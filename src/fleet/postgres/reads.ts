@@ -16,12 +16,12 @@ import { fromRunData } from '../../store/row.ts';
 import { boundsQuery } from '../../store/run-bounds.ts';
 import { dataDigest, isSame } from '../../store/run-digest.ts';
 import { isBeginning } from '../../store/search-terms.ts';
-import { type RunForm, SHORT_RUN, TEXTS_ALONE, WHOLE_RUN } from '../../store/short-run.ts';
+import { formOf, type RunForm, SHORT_RUN, TEXTS_ALONE, WHOLE_RUN } from '../../store/short-run.ts';
 import { BEGIN, END, snippetOf } from '../../store/snippet.ts';
 import { USES } from '../../store/texts.ts';
 import type { UsageQuery, UsageSums } from '../../store/usage-sums.ts';
 import { withSeq } from './append/commit.ts';
-import { toColumn } from './columns.ts';
+import { fromColumn, toColumn } from './columns.ts';
 import { atMost, EventReads, type Read } from './event-reads.ts';
 import { ASKER, firstOfAsker, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
 import { expandRows } from './texts.ts';
@@ -76,9 +76,9 @@ export class Reads extends EventReads implements LogReads {
   }
 
   /** Null only if the log has no such run: a missing row is damage. */
-  async getRun(run_id: string): Promise<RunRow | null> {
+  async getRun(run_id: string, only?: 'answer'): Promise<RunRow | null> {
     const row = await this.stored('run_id = $1', run_id);
-    return row === null ? this.missing(run_id) : this.runOf(row);
+    return row === null ? this.missing(run_id) : this.runOf(row, formOf(only));
   }
 
   async getRunByKey(key: string): Promise<RunRow | null> {
@@ -93,11 +93,12 @@ export class Reads extends EventReads implements LogReads {
 
   async runHead(run_id: string): Promise<RunHead | null> {
     const [head] = await this.read<RunHead & Record<string, unknown>>(
-      `select finished, seq, coalesce(conversation, run_id) as conversation
+      `select state, finished, seq, coalesce(conversation, run_id) as conversation
          from svc_runs where run_id = $1`,
       [run_id],
     );
-    return head ?? this.missing(run_id);
+    if (head === undefined) return this.missing(run_id);
+    return { ...head, state: fromColumn(head.state) };
   }
 
   async conversationUsage(conversation: string): Promise<ConversationSums> {

@@ -196,7 +196,7 @@ export class Conversations {
   }
 
   private async whole(run_id: string): Promise<Ended> {
-    const row = await this.options.store.getRun(run_id);
+    const row = await this.options.store.getRun(run_id, 'answer');
     if (row === null) throw unknownRun(run_id);
     return ended(row);
   }

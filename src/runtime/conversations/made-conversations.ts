@@ -10,7 +10,6 @@ import type { RequestSource, RunHead, RunInput } from '../../contract/contract.t
 import { textBytes } from '../../contract/inputs.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
-import { foldStream } from '../../kernel/fold.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import {
   type ConversationKey,
@@ -26,6 +25,7 @@ import { HOME, type Principal } from '../principal/principal.ts';
 import { isMade, newConversationId, newRunId } from '../runs/ids.ts';
 import { moved, unknownConversation } from '../runs/run-errors.ts';
 import { busy, type Conversations } from './conversations.ts';
+import { FoldedConversations } from './folded.ts';
 
 /**
  * Conversations that a program makes before their first run, and the metadata of any conversation.
@@ -44,8 +44,11 @@ export class MadeConversations {
     head(run_id: string): Promise<RunHead>;
   };
 
+  private readonly folded: FoldedConversations;
+
   constructor(options: MadeConversations['options']) {
     this.options = options;
+    this.folded = new FoldedConversations(options.store);
   }
 
   /**
@@ -74,11 +77,10 @@ export class MadeConversations {
 
   /** Throws conversation_unknown, not_ready. */
   async get(id: string): Promise<ConversationContext> {
-    const { kernel, store } = this.options;
-    if (!kernel.isOpen) throw new SvcError('not_ready');
+    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
     if (!isMade(id)) throw unknownConversation(id);
-    const instance = await foldStream(store, stream.conversation(id));
-    return contextOf(instance?.snapshot as SnapshotOf<ConversationKey> | undefined, id);
+    const instance = await this.folded.fold(stream.conversation(id));
+    return contextOf(instance?.snapshot, id);
   }
 
   /**
@@ -211,7 +213,9 @@ export class MadeConversations {
     return new Promise((resolve, reject) => {
       const begin = () =>
         this.settled(key, async () => {
-          const before = contextOf(await kernel.load(key), id);
+          const instance = await this.folded.fold(key);
+          if (instance !== undefined) kernel.adopt(instance);
+          const before = contextOf(instance?.snapshot, id);
           // A disk that stalls ends the wait of the client, not that of the conversation.
           return work(key, before).catch((error: unknown) => {
             reject(error);

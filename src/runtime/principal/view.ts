@@ -142,6 +142,7 @@ const rules: Rules<Runtime> = {
     find: (call, gate) => (written) => call(written, gate.own),
     failure: seesRun,
     get: seesRun,
+    answer: seesRun,
     readRequest: seesRun,
     head: seesRun,
     askerOf: seesRun,

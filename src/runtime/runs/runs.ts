@@ -2,6 +2,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
 import { requestNow } from '../../../machines/run/turns.ts';
+import { stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type {
@@ -186,8 +187,13 @@ export class Runs {
   failure = async (run_id: string): Promise<SvcError | null> =>
     errorOfRun(await this.get(run_id), this.options.kernel.clock.now());
 
+  /** Without the long lists of what it was asked. Throws as `get` does. */
+  answer(run_id: string): Promise<RunRecord> {
+    return this.get(run_id, 'answer');
+  }
+
   /** Throws run_unknown, not_ready, lease_lost, store_stalled. */
-  async get(run_id: string): Promise<RunRecord> {
+  async get(run_id: string, only?: 'answer'): Promise<RunRecord> {
     const { kernel, scheduler, store, placement } = this.options;
     const key = runKey(run_id);
     if (kernel.instances.has(key)) await placement.confirm();
@@ -195,7 +201,7 @@ export class Runs {
     if (instance !== undefined && placement.isCurrent(instance))
       return runRecord(instance.snapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');
-    const row = await store.getRun(run_id);
+    const row = await store.getRun(run_id, only);
     if (row === null) throw unknownRun(run_id);
     return this.fromRow(row);
   }
@@ -229,8 +235,10 @@ export class Runs {
   async head(run_id: string): Promise<RunHead> {
     const { kernel, store } = this.options;
     const instance = kernel.instance(runKey(run_id));
-    if (instance !== undefined)
-      return { finished: instance.snapshot.status === 'done', seq: instance.seq };
+    if (instance !== undefined) {
+      const { snapshot, seq } = instance;
+      return { state: stateName(snapshot), finished: snapshot.status === 'done', seq };
+    }
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);

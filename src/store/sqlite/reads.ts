@@ -29,7 +29,7 @@ import {
   storedRuns,
 } from '../projection.ts';
 import { boundsQuery } from '../run-bounds.ts';
-import { RECORD_ALONE, type RunForm, SHORT_RUN, WHOLE_RUN } from '../short-run.ts';
+import { formOf, RECORD_ALONE, type RunForm, SHORT_RUN, WHOLE_RUN } from '../short-run.ts';
 import { USES } from '../texts.ts';
 import { atMost, EventReads } from './event-reads.ts';
 import { ReadableRuns } from './readable.ts';
@@ -227,9 +227,9 @@ export class Reads extends EventReads {
   }
 
   /** Null only if the log has no such run: a missing row is damage. */
-  getRun(run_id: string): string | null {
+  getRun(run_id: string, only?: 'answer'): string | null {
     const row = this.run.get(run_id);
-    return row === undefined ? this.missing(run_id) : this.wholeOf(row);
+    return row === undefined ? this.missing(run_id) : this.wholeOf(row, formOf(only));
   }
 
   readRecord(run_id: string): Uint8Array | null {
@@ -246,7 +246,8 @@ export class Reads extends EventReads {
     if (problem !== null) throw damagedRun(run_id, problem);
     this.place ??= this.db.prepare<[string], string>(CONVERSATION_OF).pluck();
     const conversation = this.place.get(run_id) ?? run_id;
-    return { finished: found.finished === 1, seq: found.seq, conversation };
+    const { state, seq } = found;
+    return { state, finished: found.finished === 1, seq, conversation };
   }
 
   conversationUsage(conversation: string): ConversationSums {

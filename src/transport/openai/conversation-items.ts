@@ -85,9 +85,10 @@ async function newestRun(
   entries: readonly ConversationEntry[],
 ): Promise<{ end: number; messages: readonly Message[] }> {
   for (const [place, entry] of [...entries.entries()].reverse()) {
-    const run = 'run_id' in entry ? await ifKnown(runtime.runs.get(entry.run_id)) : null;
-    if (run?.state !== 'completed') continue;
-    const response = idIn('resp_', run.id);
+    if (!('run_id' in entry)) continue;
+    const { run_id } = entry;
+    if ((await ifKnown(runtime.runs.head(run_id)))?.state !== 'completed') continue;
+    const response = idIn('resp_', run_id);
     const { messages } = await conversationOf(runtime, response, { unstored: true });
     return { end: place + 1, messages };
   }

@@ -159,8 +159,8 @@ export class MemoryLog implements Calls {
   runHead(run_id: string): RunHead | null {
     const line = this.runs.get(run_id);
     if (line === undefined) return null;
-    const { finished, seq, conversation } = line;
-    return { finished: finished === 1, seq, conversation: conversation ?? run_id };
+    const { state, finished, seq, conversation } = line;
+    return { state, finished: finished === 1, seq, conversation: conversation ?? run_id };
   }
 
   conversationUsage(conversation: string): ConversationSums {

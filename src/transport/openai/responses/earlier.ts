@@ -36,7 +36,13 @@ export async function conversationOf(
   const fields = fieldsOf(earlier.asked_as);
   if (fields === null || (fields.unstored === true && !unstored)) throw notFound(id);
   const { messages: all, tools = [] } = earlier.request;
-  const { ended_at, state, turns = [], tool_calls = [], ...said } = await runtime.runs.get(run_id);
+  const {
+    ended_at,
+    state,
+    turns = [],
+    tool_calls = [],
+    ...said
+  } = await runtime.runs.answer(run_id);
   if (state === 'awaiting_approval') {
     const waiting = tool_calls.filter((call) => call.state === 'requested');
     throw unanswered(waiting.map(({ call }) => servedId('mcpr', run_id, call)));

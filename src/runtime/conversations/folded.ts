@@ -1,0 +1,57 @@
+import { foldStream } from '../../kernel/fold.ts';
+import { Instance, textLength } from '../../kernel/instance.ts';
+import type { ConversationKey, SnapshotOf } from '../../kernel/stream.ts';
+import { FOLDED_CHARACTERS, FOLDED_CONVERSATIONS } from '../../limits.ts';
+import type { EventStore } from '../../store/port.ts';
+
+type Conversation = Instance<SnapshotOf<ConversationKey>>;
+
+/**
+ * Folds conversations. It owns the states of the last ones, so that a turn of a long one folds only
+ * what is new.
+ *
+ * 1. A state is used only if the log still has its last event. Others may write the log, and remove
+ *    from it.
+ * 2. States are bounded in number, and in the texts that programs added.
+ */
+export class FoldedConversations {
+  private readonly store: Pick<EventStore, 'readStream'>;
+  private readonly known = new Map<string, Known>();
+
+  constructor(store: Pick<EventStore, 'readStream'>) {
+    this.store = store;
+  }
+
+  /** A new instance, which the caller may go on with. Undefined if the log has none. */
+  async fold(key: ConversationKey): Promise<Conversation | undefined> {
+    const start = await this.startOf(key);
+    const folded = await foldStream(this.store, key, Number.POSITIVE_INFINITY, start);
+    this.known.delete(key);
+    if (folded === undefined) return undefined;
+    const { boot_id, snapshot, version, seq } = folded as Conversation;
+    if (textLength(snapshot.context) <= FOLDED_CHARACTERS)
+      this.known.set(key, { boot_id, snapshot, version, seq });
+    const [oldest] = this.known.keys();
+    if (this.known.size > FOLDED_CONVERSATIONS && oldest !== undefined) this.known.delete(oldest);
+    return folded as Conversation;
+  }
+
+  private async startOf(key: ConversationKey): Promise<Conversation | undefined> {
+    const known = this.known.get(key);
+    if (known === undefined) return undefined;
+    const { boot_id, snapshot, version, seq } = known;
+    const [last] = await this.store.readStream(key, version, 1);
+    if (last?.seq !== seq) return undefined;
+    const start = new Instance(key, boot_id, snapshot, version - 1);
+    start.commit(last, snapshot);
+    start.tailVersion = version;
+    return start;
+  }
+}
+
+interface Known {
+  boot_id: string;
+  snapshot: SnapshotOf<ConversationKey>;
+  version: number;
+  seq: number;
+}
