@@ -41,9 +41,9 @@ export async function writeLongLog(paths: Paths, runs: number): Promise<void> {
     }
     commit.runs.push(runRow(snapshot, seq));
     if (commit.events.length < COMMIT_EVENTS && run < runs) continue;
-    // The next commit is made while the thread writes this one.
+    // The next commit is made while the thread writes this one, with its index of words.
     await written;
-    written = store.append(commit);
+    written = store.append(commit).then(() => store.unindexedRuns?.());
     commit = { events: [], runs: [] };
   }
   await written;
