@@ -14,7 +14,7 @@ const LISTS = [
   'tool_calls',
 ] as const;
 
-/** Those that say what it was asked. */
+/** Lists that say what a run was asked. */
 const ASKED = ['messages', 'tools', 'response_format'] as const;
 
 /** How the conversation of a run began, by the request of the run. */
