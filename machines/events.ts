@@ -36,9 +36,10 @@ export const NEW_KINDS: Readonly<Record<number, readonly string[]>> = {
   4: ['mcp.', 'run.tool_', 'run.turn_completed'],
   5: ['run.tool_reported'],
   6: ['a text of 256 characters or more'],
+  7: ['run.asked_again'],
 };
 /** The newest format of a log that this version reads and writes. */
-export const LOG_FORMAT = 6;
+export const LOG_FORMAT = 7;
 /** The format of a log with texts that are stored once: see `src/store/texts.ts`. */
 export const TEXTS_FORMAT = 6;
 

@@ -5,7 +5,7 @@ import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './context.ts';
 import { countLoss, evolve, newContext, phaseAfter, type RunContext } from './context.ts';
 import { runDeadlines } from './next.ts';
-import { callParts, callsAfter, type Phase } from './turns.ts';
+import { callParts, callsAfter, mayAskAgain, type Phase } from './turns.ts';
 
 /**
  * One prompt and its answer.
@@ -26,6 +26,7 @@ import { callParts, callsAfter, type Phase } from './turns.ts';
  * 10. A turn of the model that calls tools ends its attempt. The next turn begins when each call
  *     has its result. Only work waits in `calling`: what waits for a person takes no place and no
  *     time of the run.
+ * 11. An answer without the form that was asked for can be one more turn, once.
  */
 /** Where an event of a call leads: to what the calls wait for after it. */
 const TO_PHASE = (
@@ -64,6 +65,8 @@ const chart = setup({
       event.type === 'run.turn_completed' &&
       event.attempt === context.attempt &&
       callParts(context.parts).length > 0,
+    asksAgain: ({ context, event }) =>
+      event.type === 'run.asked_again' && event.attempt === context.attempt && mayAskAgain(context),
     mayResume: ({ context }) => mayResume(context),
     mayResumeAttempt: ({ context, event }) =>
       'attempt' in event && event.attempt === context.attempt && mayResume(context),
@@ -170,6 +173,7 @@ const chart = setup({
                 'run.completed': { guard: 'isThisAttempt', target: '#run.completed' },
                 'run.failed': { guard: 'isThisAttempt', target: '#run.failed' },
                 'run.turn_completed': { guard: 'callsTools', target: '#run.open.tools' },
+                'run.asked_again': { guard: 'asksAgain', target: '#run.open.waiting.continuing' },
                 'run.suspended': {
                   guard: 'canResumeAttempt',
                   target: '#run.open.waiting.suspended',

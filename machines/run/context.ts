@@ -85,6 +85,8 @@ export interface RunContext {
   /** Where the client was, such as a folder. */
   origin: string | null;
   recovery: Recovery;
+  /** The model is asked once more if its answer does not have the form that was asked for. */
+  ask_again: boolean;
   resumable: boolean;
   /** The log has the prompt and all output in full. */
   content_kept: boolean;
@@ -168,6 +170,7 @@ export function newContext(input: RunCreated): RunContext {
     origin: input.origin ?? null,
     // Old logs have no policy: such a run ended when it was cut off.
     recovery: input.recovery ?? 'end',
+    ask_again: input.ask_again ?? false,
     resumable: input.resumable ?? false,
     content_kept: input.content !== 'omitted',
     max_attempts: input.max_attempts,
@@ -256,10 +259,12 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         timeout_at: event.retry_at,
         ...(event.next === undefined ? {} : moved(context, event.next, event.at)),
       };
-    case 'run.turn_completed': {
+    case 'run.turn_completed':
+    case 'run.asked_again': {
       const { output, parts, attempt, turns, calls } = context;
+      const problem = event.type === 'run.asked_again' ? (event.form_problem ?? '') : null;
       return {
-        turns: [...turns, { attempt, output, parts, usage: event.usage }],
+        turns: [...turns, { attempt, output, parts, usage: event.usage, problem }],
         calls: [...calls, ...callsIn(context, event.at)],
         failures: 0,
         losses: 0,

@@ -16,6 +16,8 @@ export interface Turn {
   readonly output: string;
   readonly parts: readonly OutputPart[];
   readonly usage: Usage;
+  /** Why it was no answer in the form that was asked for. Null: it called tools. */
+  readonly problem: string | null;
 }
 
 /** What a run with calls waits for. */
@@ -82,8 +84,8 @@ export function requestNow({
   calls,
 }: Pick<RunContext, 'request' | 'turns' | 'calls'>): RunRequest {
   const { tools = [], tool_choice: choice } = request;
-  if (!tools.some(isServed))
-    return { ...request, messages: messagesFor(request.messages, request) };
+  const messages = messagesFor([...request.messages, ...messagesIn(turns, calls)], request);
+  if (!tools.some(isServed)) return { ...request, messages };
   const isFirst = turns.length === 0;
   const chosen = isFirst && typeof choice === 'object' ? ofServer(tools, choice.name) : [];
   return {
@@ -96,7 +98,7 @@ export function requestNow({
       description,
       parameters,
     })),
-    messages: messagesFor([...request.messages, ...messagesIn(turns, calls)], request),
+    messages,
   };
 }
 
@@ -146,10 +148,20 @@ export function afterAnswer(
   return { type: 'run.turn_completed', attempt, usage: end.usage };
 }
 
+/** Whether the model may be asked again for an answer in the form that was asked for. */
+export function mayAskAgain({ ask_again, turns }: Pick<RunContext, 'ask_again' | 'turns'>) {
+  return ask_again && turns.every(({ problem }) => problem === null);
+}
+
 /** The turns as messages. A call that is open has no result yet. */
 export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): Message[] {
   let next = 0;
-  return turns.flatMap(({ parts }): Message[] => {
+  return turns.flatMap(({ parts, output, problem }): Message[] => {
+    if (problem !== null)
+      return [
+        { role: 'assistant', content: parts.length === 0 ? textParts(output) : parts },
+        { role: 'user', content: textParts(`${problem} ${AGAIN}`) },
+      ];
     const count = callParts(parts).length;
     const results = calls
       .slice(next, next + count)
@@ -172,6 +184,9 @@ const ADDED = [
   ...(['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
   ...(['drafted_tokens', 'accepted_tokens'] as const),
 ];
+
+const textParts = (text: string) => [{ type: 'text', text }] as const;
+const AGAIN = 'Answer again, in the form that was asked for.';
 
 /** The usage of all turns together. A number that one of them lacks is unknown. */
 export function sumOfUsage(turns: readonly Pick<Turn, 'usage'>[], last: Usage): Usage {

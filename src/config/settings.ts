@@ -80,6 +80,7 @@ export interface Settings {
   budget_tokens_per_day: number | null;
   /** What happens to a run that is cut off, unless it says so itself. */
   recovery: (typeof RECOVERIES)[number];
+  ask_again: boolean;
   /** The program that reads images for local models; null: the installed one. */
   llama_server: string | null;
   /** Threads of the local engine; null: measured when a model is first loaded. */
@@ -401,6 +402,18 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'restart: it starts over. end: it ends.',
     expects: 'one of resume, restart, end',
     read: (value) => RECOVERIES.find((recovery) => recovery === value),
+  },
+  ask_again: {
+    live: 'daemon',
+    env: 'SVC_ASK_AGAIN',
+    default: false,
+    meaning:
+      'Whether a model is asked once more when its answer does not have the form that was asked ' +
+      'for, such as its schema. It gets its answer and what is wrong with it. Not for a stream ' +
+      'of the APIs of others, because it has been read.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
   },
   llama_server: {
     env: 'SVC_LLAMA_SERVER',

@@ -63,6 +63,8 @@ export interface RequestSource {
   choices?: number;
   /** What the request leaves out of the servers of tools that it names. */
   narrowings?: readonly ToolNarrowing[];
+  /** The client reads the answer as it comes, so that it is not asked for again. */
+  streams?: boolean;
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
 }

@@ -232,6 +232,8 @@ const events = {
     /** Where the client was, such as a folder. */
     origin: absentOr(text),
     recovery: absentOr(word<Recovery>()),
+    /** The model is asked once more if its answer does not have the form that was asked for. */
+    ask_again: absentOr(flag),
     /** Its provider can continue from recorded tokens. */
     resumable: absentOr(flag),
     /** `omitted`: the log lacks the prompt, so only the current process can answer it. */
@@ -264,6 +266,8 @@ const events = {
   'run.completed': v.object({ attempt: number, ...completed.entries }),
   /** A turn of the model is complete, and svc carries out the tools that it calls. */
   'run.turn_completed': v.object({ attempt: number, usage }),
+  /** The answer does not have the form that was asked for. It is a turn, and one more follows. */
+  'run.asked_again': v.object({ attempt: number, usage, form_problem: absentOr(text) }),
   /** svc knows the tool. `approve_until`: when a call that waits for an approval is denied. */
   'run.tool_requested': v.object({
     call: number,

@@ -118,6 +118,12 @@ export const runInput = named(
         v.nullish(oneOf(RECOVERIES)),
         'What happens to the run when it is cut off: `resume`, `restart` or `end`.',
       ],
+      ask_again: [
+        52,
+        v.nullish(flag),
+        'Ask the model once more if its answer does not have the form that was asked for. What ' +
+          'it said first is a turn then, and no part of the answer.',
+      ],
       client: [
         21,
         v.nullish(name(CLIENT_MAX)),
@@ -348,6 +354,11 @@ export const run = named(
       ],
       origin: [43, v.exactOptional(text), 'Where the client was, such as a folder.'],
       recovery: [29, oneOf(RECOVERIES)],
+      ask_again: [
+        74,
+        v.exactOptional(v.literal(true)),
+        'The model is asked once more if its answer does not have the form that was asked for.',
+      ],
       seq: [30, large, 'Position of its last event in the log.'],
     }),
   }),

@@ -201,7 +201,7 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
     return texts.keepsPieces
       ? data
       : { ...withoutTokens(data), text: '', token_ids: [], chars: String(data.text).length };
-  if (type === 'run.completed') return texts.stripAnswer(data);
+  if (type === 'run.completed' || type === 'run.asked_again') return texts.stripAnswer(data);
   if (TOOL_TEXTS.has(type)) return texts.ofTool(data);
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }

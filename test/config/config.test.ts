@@ -132,6 +132,7 @@ const values: {
   currency: { file: 'EUR', env: 'CHF', flag: 'USD', read: ['EUR', 'CHF', 'USD'] },
   budget_per_day: { file: 2.5, env: '0', flag: 'null', read: [2.5, 0, null] },
   budget_tokens_per_day: { file: 1000, env: '2', flag: 'null', read: [1000, 2, null] },
+  ask_again: { file: true, env: '0', flag: true, read: [true, false, true] },
   recovery: { file: 'restart', env: 'end', flag: 'resume', read: ['restart', 'end', 'resume'] },
   models_memory_bytes: {
     file: 2 ** 30,

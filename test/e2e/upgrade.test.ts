@@ -53,8 +53,8 @@ test.before((context) => {
     last: make('1.2.1', [SUSPENSION, '$1 event.type !== "run.suspended" &&']),
     newer: make(
       '1.3.0',
-      [/(?<name>LOG_FORMAT = |characters or more"\]\}(?:,|;var )[\w$]+=)6\b/, '$<name>7'],
-      [/\b4: ?\["mcp\."/, '7:["daemon.","plan."],$&'],
+      [/(?<name>LOG_FORMAT = |"run\.asked_again"\]\}(?:,|;var )[\w$]+=)7\b/, '$<name>8'],
+      [/\b4: ?\["mcp\."/, '8:["daemon.","plan."],$&'],
     ),
     broken: make('1.4.0', [/parts\.listeners\.bind\(\)/, 'parts.listeners.broken()']),
   };

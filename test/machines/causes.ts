@@ -152,6 +152,7 @@ export const rows: readonly Row[] = [
   row('runtime/runs/acceptance.ts', 'client', 'request', 'run.accepted'),
   row('runtime/runs/acceptance.ts', 'host', 'disk', 'run.cancel_requested'),
   row('runtime/runs/acceptance.ts', 'run', 'same commit', 'daemon.run_admitted'),
+  row('runtime/runs/answer-form.ts', 'run', 'startAttempt', 'run.asked_again'),
   row(
     'runtime/runs/executor.ts',
     'run',

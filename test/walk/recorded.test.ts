@@ -65,6 +65,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   'run.tool_reported': 'newer than 0.1.0',
   'run.tool_started': 'newer than 0.1.0',
   'run.turn_completed': 'newer than 0.1.0',
+  'run.asked_again': 'newer than 0.1.0',
 };
 /** Together, so that the tree stays small. */
 const BYTES_MAX = 200_000;

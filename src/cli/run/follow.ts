@@ -223,7 +223,9 @@ async function consume(
           cursor.turn = turn;
           steps.started?.(cursor.provider);
         }
-        if (TOOLS.test(event.type)) await steps.tool?.(cursor.id ?? '', event.type, event.data);
+        if (event.type === 'run.asked_again') steps.discarded();
+        else if (TOOLS.test(event.type))
+          await steps.tool?.(cursor.id ?? '', event.type, event.data);
         if (event.type === 'run.output_appended') {
           const text = String(event.data.text ?? '');
           if (event.data.kind === undefined) await steps.output(text);

@@ -90,8 +90,8 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
   });
   return {
     starting: () => wait.add({ type: 'starting' }),
-    accepted: ({ recovery, provider }) => {
-      if (recovery === 'restart') printer = null;
+    accepted: ({ recovery, ask_again, provider }) => {
+      if (recovery === 'restart' || ask_again === true) printer = null;
       wait.add({ type: 'accepted', provider });
     },
     bounded: (tokens) => {

@@ -25,6 +25,8 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
   'run.turn_completed': (_, provider) => `the provider ${provider} called tools`,
+  'run.asked_again': ({ form_problem }) =>
+    `the answer did not have its form, so the model is asked again: ${word(form_problem)}`,
   'run.tool_requested': ({ call, server, tool, approval }) =>
     `call ${word(call)} is ${word(server)}/${word(tool)}` +
     (approval === 'ask' ? ', which needs an approval' : ''),

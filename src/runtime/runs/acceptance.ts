@@ -166,7 +166,7 @@ function acceptedRun(
   run_id: string,
   input: RunInput,
   [first, ...rest]: readonly [Route, ...Route[]],
-  { within_ms = Number.POSITIVE_INFINITY, ...facts }: RunFacts,
+  { within_ms = Number.POSITIVE_INFINITY, streams = false, ...facts }: RunFacts,
 ): NewEvent<RunCreated> {
   const { limits } = config;
   const now = kernel.clock.now();
@@ -195,6 +195,7 @@ function acceptedRun(
     client: input.client ?? facts.client,
     ...(input.metadata == null ? {} : { metadata: input.metadata }),
     recovery: input.recovery ?? config.recovery,
+    ...((input.ask_again ?? (config.ask_again && !streams)) ? { ask_again: true } : {}),
     resumable: resumable(first),
     ...(kept ? {} : { content: 'omitted' as const }),
     max_attempts: limits.run_attempts,

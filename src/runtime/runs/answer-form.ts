@@ -1,6 +1,9 @@
 import type { NewEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
+import { mayAskAgain } from '../../../machines/run/turns.ts';
+import type { Usage } from '../../contract/events.ts';
+import { formError } from '../../errors.ts';
 import { isRecord, JsonExcess, readForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import type { OutputPart } from '../../providers/port.ts';
@@ -30,6 +33,22 @@ export async function judgeForm(
   return form_problem === null
     ? { ...event, form: 'compared' }
     : { ...event, finish_reason: 'wrong_form', form_problem };
+}
+
+/**
+ * The event of an answer without its form if the model is asked again: the answer is a turn then.
+ * `usage`: of this turn alone.
+ */
+export function orAgain(
+  event: NewEvent<RunEvent>,
+  context: RunContext,
+  usage: Usage,
+): NewEvent<RunEvent> {
+  if (event.type !== 'run.completed' || !mayAskAgain(context)) return event;
+  const problem = formError({ ...event, provider: 'the model' });
+  if (problem === null) return event;
+  const form_problem = event.form_problem ?? problem.message;
+  return { type: 'run.asked_again', attempt: event.attempt, usage, form_problem };
 }
 
 /** What the text of an answer is compared with. Null: the request asks for no form. */

@@ -25,7 +25,7 @@ import type { OutputPart, ProviderPort, Resume } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { AnswerJudge, AskedForm } from '../judge/judge.ts';
 import type { Asking, Outcome, Patience, Usable } from '../providers/admission.ts';
-import { formOf, judgeForm, withoutFence } from './answer-form.ts';
+import { formOf, judgeForm, orAgain, withoutFence } from './answer-form.ts';
 import type { OutputBudget } from './output-recorder.ts';
 import { OutputRecorder } from './output-recorder.ts';
 import { fairName } from './record.ts';
@@ -128,7 +128,7 @@ export class RunExecutor {
       const answered = (kernel.tail(run_id) as RunSnapshot).context;
       const event = afterAnswer(answered, end, this.options.limits);
       const judged = await judgeForm(event, answered, (form) => this.compare(answered, form));
-      await kernel.tryAppend(run_id, judged);
+      await kernel.tryAppend(run_id, orAgain(judged, answered, end.usage));
     } catch (thrown) {
       if (mine.isStopped) {
         if (entered) ended(this.stall(run_id) ?? 'abandoned');

@@ -74,6 +74,7 @@ export function runRecord(
     ...(context.turns_of.length === 0 ? {} : { turns_of: [...context.turns_of] }),
     ...(context.origin === null ? {} : { origin: context.origin }),
     recovery: context.recovery,
+    ...(context.ask_again ? { ask_again: true } : {}),
     seq,
   };
 }

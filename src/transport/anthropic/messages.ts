@@ -83,7 +83,8 @@ async function createMessage(context: MessagesContext): Promise<void> {
   const { input, narrowings, places, stream, thoughts } = read;
   const rename = (thrown: unknown) => inRequest(thrown, places);
   const { runtime, res } = context;
-  const run = await startFor(context, input, { api: ASKED_AS, narrowings }).catch((thrown) => {
+  const asked = { api: ASKED_AS, narrowings, streams: stream };
+  const run = await startFor(context, input, asked).catch((thrown) => {
     throw rename(thrown);
   });
   if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));

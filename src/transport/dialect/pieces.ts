@@ -132,6 +132,7 @@ function pieceIn(
   if (type === 'run.completed')
     return formError({ ...data, provider: '' }) !== null ? null : endOf(data);
   if (type === 'run.turn_completed') return { type: 'turn' };
+  if (type === 'run.asked_again') return { type: 'restart' };
   const isAgain = type === 'run.started' && data.resumes !== true && (data.turn ?? 0) === turns;
   return isAgain ? { type: 'restart' } : null;
 }
@@ -141,6 +142,7 @@ const WANTED: ReadonlySet<string> = new Set([
   'run.output_appended',
   'run.attempt_failed',
   'run.turn_completed',
+  'run.asked_again',
 ]);
 
 /** The parts of an answer after one more piece. Here text alone is a part, too. */

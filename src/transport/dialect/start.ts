@@ -13,6 +13,8 @@ export interface ApiRequest {
   choice?: number;
   /** How many runs the request has. A key belongs to this number. */
   choices?: number;
+  /** The client reads the answer as it comes. So it must not begin again. */
+  streams?: boolean;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;
   /** The conversation that the run belongs to. */
@@ -64,6 +66,7 @@ export async function startRun(
     fields = {},
     choice = 0,
     choices = 1,
+    streams = false,
     survives = false,
     joins,
     narrowings = [],
@@ -77,6 +80,7 @@ export async function startRun(
     ...spanOf(headers.traceparent),
     asked_as: { api, fields },
     ...(choices === 1 ? {} : { choices }),
+    ...(streams ? { streams } : {}),
     ...(joins === undefined ? {} : { joins }),
     ...(narrowings.length === 0 ? {} : { narrowings }),
   });

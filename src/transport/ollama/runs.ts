@@ -199,7 +199,8 @@ async function answer(
   const keep = keepAliveMs(sent.keep_alive);
   // A model that cannot be kept is an error of the run, or has no memory here.
   if (keep !== null) await runtime.loads.keep(sent.model, keep).catch(() => {});
-  const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
+  const asked = { api: `ollama.${as}`, streams: sent.stream !== false };
+  const run = await startFor(context, input, asked).catch((thrown) => {
     throw rename(thrown);
   });
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };

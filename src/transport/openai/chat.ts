@@ -22,7 +22,8 @@ import { finishOf, frame, logprobOf, modelOf, secondsOf } from './parts.ts';
 export async function chatCompletion(context: Context<unknown, ChatInput>): Promise<void> {
   const chat = await context.body();
   const { input, narrowings } = runOfChat(chat, await readFiles(chat.messages, context));
-  const choices = await startChoices(context, chat.n, [input], { api: 'openai.chat', narrowings });
+  const asked = { api: 'openai.chat', narrowings, streams: chat.stream === true };
+  const choices = await startChoices(context, chat.n, [input], asked);
   tellVerbosity(context, choices.first, 'verbosity');
   if (chat.stream !== true)
     return sendChoices(context, choices, (answers) => wholeChat(chat, answers, choices.each));

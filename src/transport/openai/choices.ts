@@ -36,7 +36,7 @@ export async function startChoices(
   context: Context,
   n: number | null | undefined,
   inputs: readonly [RunInput, ...RunInput[]],
-  asked: Pick<ApiRequest, 'api' | 'narrowings'>,
+  asked: Pick<ApiRequest, 'api' | 'narrowings' | 'streams'>,
 ): Promise<Choices> {
   const each = n ?? 1;
   const count = inputs.length * each;

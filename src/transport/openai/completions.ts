@@ -93,12 +93,13 @@ export async function completion(context: CompletionContext): Promise<void> {
   const prompts = await promptsOf(context, request).catch((thrown) => {
     throw inCompletion(thrown);
   });
-  const asked = inputOf(context, request);
-  const [first, ...others] = prompts.map(({ text }) => withPrompt(asked, text));
+  const common = inputOf(context, request);
+  const [first, ...others] = prompts.map(({ text }) => withPrompt(common, text));
   if (first === undefined) throw new SvcError('internal');
   if (isOnlyRead(request)) return sendRead(context, request, prompts);
   if (request.max_tokens === 0) return sendNothing(context, [first, ...others], request, prompts);
-  const choices = await startChoices(context, n, [first, ...others], { api: 'openai.completions' });
+  const asked = { api: 'openai.completions', streams: request.stream === true };
+  const choices = await startChoices(context, n, [first, ...others], asked);
   const promptOf = (index: number) => prompts[Math.floor(index / choices.each)] as Prompt;
   const isExplained = logprobs != null;
   if (request.stream !== true)

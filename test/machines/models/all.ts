@@ -63,6 +63,15 @@ export const runModels: readonly Model[] = [
   }),
   runModel({
     recovery: 'resume',
+    resumable: false,
+    max_attempts: 1,
+    max_losses: 1,
+    outputs: 1,
+    asks_again: true,
+    least: { states: 1, edges: 1, refused: 1 },
+  }),
+  runModel({
+    recovery: 'resume',
     resumable: true,
     max_attempts: 1,
     max_losses: 1,

@@ -48,6 +48,8 @@ export interface RunBounds {
   omitted?: boolean;
   /** svc carries out calls of the model: so many in its first turn. */
   calls?: number;
+  /** The model is asked once more for the form of its answer. */
+  asks_again?: boolean;
   /** The targets after the first one. */
   fallbacks?: readonly Target[];
   least: Model['least'];
@@ -62,6 +64,7 @@ export function runModel({
   outputs,
   omitted = false,
   calls = 0,
+  asks_again = false,
   fallbacks,
   least,
 }: RunBounds): Model {
@@ -84,6 +87,7 @@ export function runModel({
     idempotency_key: null,
     client: 'test',
     recovery,
+    ...(asks_again ? { ask_again: true } : {}),
     resumable,
     ...(omitted ? { content: 'omitted' } : {}),
     max_attempts,
@@ -134,6 +138,7 @@ export function runModel({
       { type: 'run.timed_out', at: NOW, forced },
     ]),
     { type: 'run.interrupted', at: NOW, error: retryable },
+    { type: 'run.asked_again', at: NOW, attempt, usage, form_problem: 'It is none.' },
   ];
   const toolSamples = (context: RunContext): RunEvent[] => [
     ...(context.turns.length > 0 || callsIn(context) >= calls
@@ -160,7 +165,7 @@ export function runModel({
   /** Long lives ask for them at every step. */
   const samples = new Map<string, RunEvent[]>();
   return model<RunSnapshot>({
-    name: `run (${recovery}${calls === 0 ? '' : `, ${calls} calls`}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''}${fallbacks === undefined ? '' : `, ${fallbacks.length + 1} targets`})`,
+    name: `run (${recovery}${calls === 0 ? '' : `, ${calls} calls`}${resumable ? ', resumable' : ''}${asks_again ? ', asked again' : ''}${omitted ? ', content omitted' : ''}${fallbacks === undefined ? '' : `, ${fallbacks.length + 1} targets`})`,
     machine: runMachine,
     created,
     samples: ({ context }) => {
