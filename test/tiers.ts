@@ -69,7 +69,7 @@ const SMALL: Readonly<Record<string, string>> = {
     'reader/reader repetition sequences server-provider threads threads-now time-limit token-text',
   'test/providers/mini': 'confidence',
   'test/store':
-    'chain closed-log damaged-page indexes memory-fleet presence prune-order run-age ' +
+    'chain damaged-page indexes memory-fleet presence prune-order run-age ' +
     'schema short-run sync thrown-error transfer/import',
 };
 

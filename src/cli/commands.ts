@@ -420,11 +420,9 @@ export const commands: readonly CommandSpec[] = [
       'Make a model of a Modelfile, as Ollama has it: a model that is here, under one more name, ' +
       'with its own system text, parameters, template, adapters and examples.',
     flags: [
-      flag('file <path>', 'The Modelfile, or - for stdin (default: Modelfile in this folder).', {
-        short: 'f',
-      }),
+      flag('file <path>', 'The Modelfile, or - for stdin (default: Modelfile in this folder).'),
     ],
-    examples: ['model create mario -f Modelfile', 'model create mario -f - < mario.txt'],
+    examples: ['model create mario --file Modelfile', 'model create mario --file - < mario.txt'],
   }),
   command('model use', {
     isQuick: true,

@@ -33,7 +33,7 @@ LICENSE "MIT"
 test('a model is made, asked, shown and removed by its name', async ({ home, folder }) => {
   const file = join(folder, 'Modelfile');
   writeFileSync(file, `# mine\n${MODELFILE}`);
-  const made = await home.svc(['model', 'create', 'mario', '-f', file]);
+  const made = await home.svc(['model', 'create', 'mario', '--file', file]);
   assert.equal([made.code, made.stdout], [0, 'mario\n'], made.stderr);
   assert.match(made.stderr, 'It asks local/base. Ask it with: svc run "…" --model mario');
 
@@ -59,7 +59,7 @@ test('a model is made, asked, shown and removed by its name', async ({ home, fol
   const back = await home.svc(['show', 'mario', '--modelfile']);
   assert.is(back.stdout, MODELFILE.replace('FROM base', 'FROM local/base'));
 
-  const again = await home.svc(['create', 'luigi', '-f', '-'], {
+  const again = await home.svc(['create', 'luigi', '--file', '-'], {
     stdin: 'FROM mario\nSYSTEM Luigi\n',
   });
   assert.is(again.code, 0, again.stderr);
@@ -77,7 +77,7 @@ test('a model is made, asked, shown and removed by its name', async ({ home, fol
 
 test('a mistake names its line, and nothing is made', async ({ home, folder }) => {
   const create = (modelfile: string) =>
-    home.svc(['model', 'create', 'x', '-f', '-'], { stdin: modelfile });
+    home.svc(['model', 'create', 'x', '--file', '-'], { stdin: modelfile });
   const cases: [modelfile: string, code: number, message: string][] = [
     ['FROM base\nPARSER x\n', 2, 'Modelfile, line 2: svc has no instruction "PARSER".'],
     ['FROM base\nTEMPLATE {{ .Prompt }}', 2, 'line 2: TEMPLATE is a template of Go'],
@@ -98,8 +98,8 @@ test('a mistake names its line, and nothing is made', async ({ home, folder }) =
     assert.ok(failed.stderr.replace(/\s+/g, ' ').includes(message), failed.stderr);
   }
   for (const [args, message] of [
-    [['-f', join(folder, 'none')], 'cannot be read: there is no such file (ENOENT)'],
-    [['-f', folder], 'cannot be read: it is a folder'],
+    [['--file', join(folder, 'none')], 'cannot be read: there is no such file (ENOENT)'],
+    [['--file', folder], 'cannot be read: it is a folder'],
     [[], 'Modelfile cannot be read'],
   ] as const) {
     const failed = await home.svc(['model', 'create', 'x', ...args]);
@@ -107,7 +107,7 @@ test('a mistake names its line, and nothing is made', async ({ home, folder }) =
     assert.match(failed.stderr, message);
   }
   writeFileSync(join(folder, 'Modelfile'), 'FROM base\n');
-  const taken = await home.svc(['model', 'create', 'base', '-f', join(folder, 'Modelfile')]);
+  const taken = await home.svc(['model', 'create', 'base', '--file', join(folder, 'Modelfile')]);
   assert.match(taken.stderr, 'There is a model base already. Choose another name.');
   assert.is((await home.svc(['model', 'alias'])).stdout, '');
 });

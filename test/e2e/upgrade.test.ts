@@ -245,7 +245,7 @@ test('what ends the way back is said before, and the way back is refused after i
   );
   const back = await svc(context, 'upgrade', '--back');
   assert.is(back.code, 6);
-  assert.match(back.stderr, 'svc 1.0.0 cannot read this log any more: its format is 7');
+  assert.match(back.stderr, 'svc 1.0.0 cannot read this log any more: its format is 8');
   assert.is((await daemonNow(context)).version, '1.3.0');
 });
 

@@ -43,7 +43,7 @@ async function readText(file: string): Promise<string> {
     const why = error instanceof TypeError ? 'it is not UTF-8 text' : whyUnusable(error);
     throw new SvcError('usage', `${file} cannot be read: ${why}.`, {
       cause: error,
-      hint: 'Name the Modelfile with -f. For example: svc model create mario -f Modelfile',
+      hint: 'Name the Modelfile with --file. For example: svc model create mario --file Modelfile',
     });
   }
 }

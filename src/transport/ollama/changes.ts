@@ -42,7 +42,7 @@ export const createInput = named(
     files: unserved(FILES),
     draft_files: unserved(FILES),
     adapters: unserved(
-      'an adapter is a file of this machine: svc model create <name> -f Modelfile',
+      'an adapter is a file of this machine: svc model create <name> --file Modelfile',
     ),
     template: v.nullish(words),
     renderer: unserved(FORM),

@@ -13,7 +13,6 @@ import type {
   RunBound,
   RunHead,
   RunQuery,
-  RunRow,
   SearchQuery,
   VerifiedReport,
   VerifyReport,

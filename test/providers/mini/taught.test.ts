@@ -15,7 +15,7 @@ const today = commandNames(commands, globalFlags);
 const UNTAUGHT: readonly string[] = [
   'model alias',
   'model create',
-  'model create --file,f',
+  'model create --file',
   'model create --json',
   'model show --modelfile',
   'model alias --json',

@@ -87,7 +87,7 @@ on('an import into a database that ends early leaves no table, and keeps daemons
     assert.is(await codeOf(take(target, original.slice(0, -200))), 'import_invalid');
     assert.match(refused, /A log is being imported into the database/);
     assert.equal(await tables(), []);
-    assert.is((await take(await openPostgresTarget(options), original)).events, 59);
+    assert.is((await take(await openPostgresTarget(options), original)).events, 47);
   }),
 );
 
@@ -101,7 +101,7 @@ test('a text of several events is one line, and a file without it is refused', (
     const without = [...lines.toSpliced(at, 1), ''].join('\n');
     const refused = await take(targetOf(to), without).then(String, String);
     assert.match(refused, /The log of the file is wrong. The text [\w-]{32} is missing/);
-    assert.is((await take(targetOf(to), original)).events, 59, 'the store is as it was');
+    assert.is((await take(targetOf(to), original)).events, 47, 'the store is as it was');
   })());
 
 test(
@@ -173,7 +173,7 @@ test(
     await gone;
     const found = await seenIn(to.store(limits));
     assert.equal([found.events, found.verified.problems], [[], []]);
-    assert.is((await take(targetOf(to), original)).events, 59);
+    assert.is((await take(targetOf(to), original)).events, 47);
     assert.ok((await seenIn(to.store(limits))).verified.ok);
   }),
 );
