@@ -119,17 +119,24 @@ function isRefused(error: unknown): boolean {
   return code === 'SQLITE_BUSY' || code === 'SQLITE_IOERR_LOCK';
 }
 
-async function beginExclusive(file: string): Promise<() => void> {
-  const { default: Database } = await import('better-sqlite3');
-  const database = new Database(file, { timeout: 0 });
-  try {
-    database.exec('BEGIN EXCLUSIVE');
-    return () => database.close();
-  } catch (error) {
-    database.close();
-    throw error;
-  }
+/** A lock that lasts as long as a transaction of this file, which these statements begin. */
+function beginBy(statements: string): Begin {
+  return async (file) => {
+    const { default: Database } = await import('better-sqlite3');
+    const database = new Database(file, { timeout: 0 });
+    try {
+      database.exec(statements);
+      return () => database.close();
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  };
 }
+
+const beginExclusive = beginBy('BEGIN EXCLUSIVE');
+/** Many may hold it so at one time, while none holds it alone. */
+export const beginShared = beginBy('begin; select 1 from sqlite_schema');
 
 /**
  * Only the user may read the file. A file that exists is not opened: its close would release the

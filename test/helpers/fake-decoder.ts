@@ -114,19 +114,22 @@ export const places = ({ batches }: FakeContext) =>
 
 const SAMPLE: Sample<string> = (_, index) => `after ${index}`;
 
+/** A sequence that has computed nothing. */
+export const emptySlot = () => ({
+  place: 0,
+  tokens: [] as Token[],
+  client: '',
+  parts: [] as number[],
+  alone: 0,
+  run: '',
+  saved: 0,
+  states: [],
+});
+
 /** An answer to a prompt of 24 tokens, in parts of 8. `first`: when its first token is taken. */
 export function stepping({ decoder, run }: ReturnType<typeof open>) {
   const { member, abort } = run(0);
-  const slot = {
-    place: 0,
-    tokens: [] as Token[],
-    client: 'c',
-    parts: [] as number[],
-    alone: 0,
-    run: '',
-    saved: 0,
-    states: [],
-  };
+  const slot = emptySlot();
   const step = { token: 7 as Token, score: null };
   const sampler = { after: () => () => step } as unknown as TokenSampler;
   const prompt = Array<Token>(24).fill(7 as Token);

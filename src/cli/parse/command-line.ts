@@ -31,8 +31,7 @@ interface Options {
  * itself for a wrong line, so such a line does not reach it. Throws usage.
  */
 export function dispatch<T>(argv: readonly string[], { run, help }: Actions<T>): T {
-  const own = commandIn(withoutAlias(argv.filter((word) => !word.startsWith('-'))));
-  const split = splitLine(argv, own === undefined ? FLAGS : [...flagsOf(own), ...FLAGS]);
+  const split = splitLine(argv, FLAGS);
   const words = withoutAlias(split.words);
   const line = { ...split, words };
   if (line.unknown !== null) throw unknownFlag(line.unknown, words);
@@ -68,17 +67,12 @@ function withoutAlias(words: readonly string[]): string[] {
   return [...spec.name.split(' '), ...(spec.alias?.isReversed ? rest.toReversed() : rest)];
 }
 
-/** The command that the words begin with. */
-function commandIn(words: readonly string[]): CommandSpec | undefined {
-  return commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
-}
-
 /** What the reader needs of a command, with every flag that it accepts. */
 export function formOf(spec: CommandSpec): CommandForm {
   return { ...spec, flags: flagsOf(spec) };
 }
 
-/** A name means the same in every command. A letter is first one of the command itself. */
+/** A name or a letter means the same in every command. */
 const FLAGS: readonly FlagForm[] = commands.flatMap(flagsOf);
 
 function read(spec: CommandSpec, args: string[], line: Line): Arguments {
@@ -136,7 +130,7 @@ const TEXTS: Readonly<Record<Exclude<MisuseKind, 'flag_unknown'>, Text>> = {
 
 /** The error for a flag that the command of these words does not have. */
 function unknownFlag(word: string, words: readonly string[]): SvcError {
-  const spec = commandIn(words);
+  const spec = commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
   const flags = (spec === undefined ? globalFlags : flagsOf(spec)).map(({ name }) => `--${name}`);
   const near = word.startsWith('--') ? suggest(word.split('=', 1)[0] ?? word, flags) : null;
   if (spec === undefined)

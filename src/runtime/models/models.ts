@@ -23,6 +23,7 @@ import type { CreatedModel, ModelRecord, PartialModel } from '../../providers/po
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
+import { nameAlone } from '../providers/records.ts';
 import { chooseRoutes, namesFile } from '../runs/route.ts';
 import { aliasOf, createdIn, withoutTag, withPreset } from './alias.ts';
 import { createFromModelfile, type ModelfileInput } from './from-modelfile.ts';
@@ -137,7 +138,8 @@ export class Models {
     const alias = aliasOf(id, config.aliases);
     if (alias !== null) {
       await this.setAlias(alias, null);
-      return { ...NAME_ALONE, id: alias, name: alias };
+      // What is known of an alias that is gone.
+      return { ...nameAlone(LOCAL, alias), id: alias };
     }
     const removed = await unlessStalled(kernel, () => local.remove(id));
     if (config.sources.model === 'models.json' && config.model === removed.name)
@@ -271,21 +273,6 @@ export class Models {
 function isLocal(target: string): boolean {
   return target.startsWith(`${LOCAL}/`) || isAbsolute(target);
 }
-
-/** What is known of an alias that is gone. */
-const NAME_ALONE = {
-  provider: LOCAL,
-  state: 'available',
-  size_bytes: null,
-  digest: null,
-  quantization: null,
-  parameters: null,
-  context_length: null,
-  capabilities: [],
-  default: false,
-  built_in: false,
-  path: null,
-} satisfies Omit<ModelRecord, 'id' | 'name'>;
 
 /** A longer list is no list for a person. */
 const ALIASES_MAX = 1000;

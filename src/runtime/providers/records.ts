@@ -82,6 +82,25 @@ function kindOf({ limited, error }: ModelCircuit): FaultyModel['state'] {
   return error.code === 'provider_unauthorised' ? 'unauthorised' : 'unavailable';
 }
 
+/** A model of which no more than the name is known. */
+export function nameAlone(provider: string, name: string): ModelRecord {
+  return {
+    id: `${provider}/${name}`,
+    provider,
+    name,
+    state: 'available',
+    size_bytes: null,
+    digest: null,
+    quantization: null,
+    parameters: null,
+    context_length: null,
+    capabilities: [],
+    path: null,
+    default: false,
+    built_in: false,
+  };
+}
+
 /** The models that a cloud provider listed at its last probe, and its default one. */
 export function knownModels(
   id: string,
@@ -90,22 +109,5 @@ export function knownModels(
 ): ModelRecord[] {
   const names = new Set(listed);
   if (config.model !== null) names.add(config.model);
-  const unknown = {
-    size_bytes: null,
-    digest: null,
-    quantization: null,
-    parameters: null,
-    context_length: null,
-    capabilities: [],
-    path: null,
-  };
-  return [...names].map((name) => ({
-    id: `${id}/${name}`,
-    provider: id,
-    name,
-    state: 'available',
-    ...unknown,
-    default: name === config.model,
-    built_in: false,
-  }));
+  return [...names].map((name) => ({ ...nameAlone(id, name), default: name === config.model }));
 }

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { hasCode, SvcError } from '../../errors.ts';
-import { tryLock } from '../../home/file-lock.ts';
+import { beginShared, tryLock } from '../../home/file-lock.ts';
 import type { Limits } from '../../limits.ts';
 import { asStoreError, codeOf } from '../failure.ts';
 import { copyLog } from '../files/copies.ts';
@@ -122,17 +122,6 @@ async function lockForReading(lock: string, wait_ms: number): Promise<(() => voi
 }
 
 const LOOK_MS = 25;
-
-async function beginShared(file: string): Promise<() => void> {
-  const database = new Database(file, { timeout: 0 });
-  try {
-    database.exec('begin; select 1 from sqlite_schema');
-    return () => database.close();
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
 
 /** What a reader makes beside a log. A WAL that is not empty was there before. */
 function removeTraces(database: string): void {

@@ -15,6 +15,7 @@ import {
 import { steps } from '../../../src/providers/local/engine/decode/steps.ts';
 import type { Model, Token } from '../../../src/providers/local/engine/native/model.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { emptySlot } from '../../helpers/fake-decoder.ts';
 import { openNative } from '../../helpers/native-model.ts';
 
 /** Guesses of the next tokens of an answer. */
@@ -100,16 +101,7 @@ async function answered(
   const within = grammar === null ? {} : { grammar: () => grammar };
   const sampler = new TokenSampler(model, { ...sampling, ...within });
   const member = newMember({ exact: false, batched: false });
-  const slot = {
-    place: 0,
-    tokens: [] as Token[],
-    client: '',
-    parts: [] as number[],
-    alone: 0,
-    run: '',
-    saved: 0,
-    states: [],
-  };
+  const slot = emptySlot();
   const said: Step[] = [];
   const judged = { guessed: 0, right: 0 };
   let guesses: Token[] = [];
