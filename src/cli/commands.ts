@@ -414,7 +414,6 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('model create', {
     alias: { words: ['create'] },
-    isQuick: true,
     args: '<name>',
     summary:
       'Make a model of a Modelfile, as Ollama has it: a model that is here, under one more name, ' +

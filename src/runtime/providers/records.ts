@@ -82,7 +82,7 @@ function kindOf({ limited, error }: ModelCircuit): FaultyModel['state'] {
   return error.code === 'provider_unauthorised' ? 'unauthorised' : 'unavailable';
 }
 
-/** A model of which no more than the name is known. */
+/** A model with no more than a name. */
 export function nameAlone(provider: string, name: string): ModelRecord {
   return {
     id: `${provider}/${name}`,
