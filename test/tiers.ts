@@ -19,6 +19,7 @@ export type Tier = (typeof TIERS)[number];
  */
 export const SLOWEST: readonly string[] = [
   'test/attack/attacks.test.ts',
+  'test/mutate/mutate.test.ts',
   'test/browser/chat.test.ts',
   'test/browser/console.test.ts',
   'test/e2e/streams.test.ts',
