@@ -426,9 +426,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
   engine_threads: {
     env: 'SVC_ENGINE_THREADS',
     default: null,
-    meaning:
-      'Threads of the local engine. null: measured when a model is first loaded, and fewer ' +
-      'while other work keeps cores busy.',
+    meaning: 'Threads of the local engine. null: measured when a model is first loaded.',
     expects: 'a whole number from 1 to 512, or null',
     read: (value) => (value === null ? null : readWhole(value, 1, 512)),
     fromText: (text) => nullText(wholeText(text)),

@@ -1,9 +1,12 @@
 import type { Model } from '../../src/providers/local/engine/native/model.ts';
 import { openModel, startLlama } from '../../src/providers/local/engine/open-model.ts';
 
-/** A model in the process of the test. llama.cpp is loaded once. */
+/**
+ * A model in the process of the test. llama.cpp is loaded once, in the part that the built-in model
+ * has: other processors round a batch in another way.
+ */
 export function openNative(path: string): Model {
-  const llama = startLlama({ gpu_layers: 0, template_ms: 0 });
+  const llama = startLlama({ gpu_layers: 0, template_ms: null });
   const order = { path, gpu_layers: 0, context_tokens: 256, parallel: 1 };
   return openModel(llama, order, () => true);
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -67,16 +67,25 @@ test('a model that two of its kind have room for answers eight runs at one time'
   assert.ok(answers.every(({ token_ids }) => token_ids.length === 100));
 });
 
-test('a first load measures as many answers in one batch as the model has at one time', async () => {
-  const auto = makeLocalProvider({ batching: 'auto', limits: { local_runs: 6 } });
+test('a first load measures threads and batches, even next to a damaged file of measurements', async () => {
+  const auto = makeLocalProvider({ batching: 'auto', threads: null, limits: { local_runs: 6 } });
+  const file = join(auto.folder, 'engine-threads.json');
+  writeFileSync(file, '{"threads": {"cut');
   try {
     await auto.models.load(model, 60_000, new AbortController().signal);
-    const measured = JSON.parse(readFileSync(join(auto.folder, 'engine-threads.json'), 'utf8'));
+    const isPrinted = (text: string) => auto.printed.some((line) => line.includes(text));
+    for (const kind of ['', ' together'])
+      await waitFor('it is printed', () => isPrinted(`threads${kind} `));
+    const measured = JSON.parse(readFileSync(file, 'utf8'));
+    const { threads } = auto.engine.snapshot().context.info ?? {};
+    // Beside other work none is remembered.
+    const [remembered = threads] = Object.values(measured.threads);
+    assert.is(remembered, threads);
     const [[key = '', gain = 0] = []] = Object.entries<number>(measured.batching);
-    assert.match(key, /, 1 threads, 6 at once$/);
+    assert.match(key, / x \d+, 6 at once$/);
     const said = gain >= 115 ? 'in one batch' : 'one by one';
     const expected = `runs are computed ${said}: their speed is ${gain} percent of one run`;
-    await waitFor(expected, () => auto.printed.some((line) => line.includes(expected)));
+    await waitFor(expected, () => isPrinted(expected));
   } finally {
     await auto.close();
   }

@@ -22,7 +22,7 @@ import { openNative } from '../../helpers/native-model.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-drafts-'));
 const made = (name: string, options = {}) => openNative(makeGguf(join(folder, name), options));
-/** A batch of such weights rounds as its tokens one by one. */
+/** A batch of up to three tokens of such weights rounds as its tokens one by one. */
 const model = made('model.gguf', { bits: 4, width: 256 });
 const prompt = model.tokenize('What does the library answer to this?');
 const TOKENS = 64;
@@ -148,11 +148,11 @@ for (const [name, sampling, text] of cases) {
     const tokens = alone.said.map(({ token }) => token);
     assert.is(alone.said.length, TOKENS);
     assert.is(alone.batched, false);
-    // One of five guesses is wrong, at another place each time.
+    // Some guesses are wrong, at another place each time.
     const wrong = (so_far: readonly Token[]) =>
       tokens
-        .slice(so_far.length, so_far.length + 5)
-        .map((token, at) => (at === so_far.length % 7 ? (token + 1) % model.vocabulary : token));
+        .slice(so_far.length, so_far.length + 2)
+        .map((token, at) => (at === so_far.length % 5 ? (token + 1) % model.vocabulary : token));
     const { said, judged, slot, batched } = await answered(sampling, wrong, grammar());
     assert.equal(
       said.map(({ token }) => token),
@@ -168,7 +168,7 @@ for (const [name, sampling, text] of cases) {
 
 const draftOf = (draft: Model, target = model) => {
   const options = { contextSize: 256, sequences: 1, batch: 16, threads: 1 };
-  return new DraftModel(draft.createContext(options), target, { batch: 16, threads: () => 1 });
+  return new DraftModel(draft.createContext(options), target, { batch: 16, threads: 1 });
 };
 
 test('a model guesses the tokens that it would say, from any text on', async () => {

@@ -5,23 +5,7 @@ import {
   idleSince,
   leftByOthers,
   readUse,
-  threadsMost,
 } from '../../../src/providers/local/engine/measured/idle.ts';
-
-for (const [available, idle, most] of [
-  [2, 2, 2],
-  [2, 1.6, 2],
-  [2, 1.4, 1],
-  [2, 0, 1],
-  [8, 7.7, 8],
-  [8, 3.2, 3],
-  [1, 1, 1],
-  // The process may use four of sixteen cores.
-  [4, 15.8, 4],
-  [4, null, 4],
-] as const)
-  test(`with ${available} cores and ${idle} idle ones, at most ${most} threads are used`, () =>
-    assert.is(threadsMost(available, idle), most));
 
 test('idle cores are the sum of the idle parts of all cores', () => {
   const before = [

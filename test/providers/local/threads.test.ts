@@ -74,31 +74,26 @@ for (const [what, text] of Object.entries({
   });
 }
 
-test('beside other work nothing is measured, and the usual number waits for idle cores', async () => {
-  const beside = (idle: number, available: number) =>
-    find({ 1: 10 }, { idle: async () => idle, available });
-  for (const [available, idle, threads, present] of [
-    [2, 1.4, 2, 1],
-    [2, 0.3, 2, 1],
-    [4, 2.2, 4, 2],
-    [8, 2.2, 4, 2],
-    [8, 7.4, 4, 4],
-    [9, 0, 5, 1],
+test('beside other work nothing is measured or remembered, and the usual number counts', async () => {
+  for (const [available, idle, threads] of [
+    [2, 1.4, 2],
+    [2, 0.3, 2],
+    [4, 2.2, 4],
+    [8, 7.4, 4],
+    [9, 0, 5],
   ] as const) {
-    const found = await beside(idle, available);
-    assert.equal([found.threads, found.present, found.tried], [threads, present, []]);
+    const found = await find({ 1: 10 }, { idle: async () => idle, available });
+    assert.equal([found.threads, found.tried], [threads, []]);
   }
-  const free = await find({ 1: 10, 2: 19, 4: 30, 8: 31 });
-  assert.is(free.threads, 4);
-  assert.is(free.present, 4);
+  const free = await find({ 1: 10, 2: 19, 4: 30, 8: 31 }, { idle: async () => 7.6 });
+  assert.equal([free.threads, free.tried], [4, [1, 2, 4, 8]]);
 });
 
-test('a remembered number is not exceeded by idle cores, and is remembered beside other work', async () => {
+test('where a number is remembered, nothing is measured and the machine is not looked at', async () => {
   await find({ 1: 10, 2: 19, 4: 30, 8: 31 });
-  const busy = await find({}, { idle: async () => 1.2 });
-  assert.equal([busy.threads, busy.present, busy.tried], [4, 1, []]);
-  const free = await find({}, { idle: async () => 7.9 });
-  assert.equal([free.threads, free.present, free.tried], [4, 4, []]);
+  const idle = async () => assert.unreachable('looked at') as never;
+  const again = await find({}, { idle });
+  assert.equal([again.threads, again.tried], [4, []]);
 });
 
 test('a remembered number above the available one is measured again', async () => {

@@ -15,13 +15,7 @@ import { knowsReasoningTags } from './form.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleSince, readUse, type Use } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
-import {
-  findThreads,
-  machineKey,
-  type ThreadsNow,
-  type ThreadsOptions,
-  watchThreads,
-} from './measured/threads.ts';
+import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { keyOf, type LoadOrder } from './messages.ts';
 import { RELEASE } from './native/abi.ts';
 import type { Context, ContextOptions } from './native/context.ts';
@@ -85,7 +79,6 @@ export interface Threads {
   alone: number;
   /** The fastest number for several tokens at once. */
   wide: number;
-  now: Pick<ThreadsNow, 'present'>;
 }
 
 /** The signal is checked between batches, so a slow processor gets small ones. */
@@ -133,9 +126,7 @@ export async function loadModel(
   const { built_in, gate, fallback } = readOwnMetadata(model);
   const threads = await chooseThreads(model, order, available, built_in, before);
   const gain =
-    order.batching === 'auto' && !built_in
-      ? await gainOf(model, order, available, threads.alone)
-      : null;
+    order.batching === 'auto' && !built_in ? await gainOf(model, order, available) : null;
   const batching = gain === null ? order.batching === true : pays(gain);
   const batch = llama.gpu === null ? BATCH_CPU : BATCH_GPU;
   const draft = batching ? openDraft(model, order, { batch, threads }) : null;
@@ -149,7 +140,7 @@ export async function loadModel(
     ...(stops === undefined ? {} : { stops }),
   });
   const parallel = context.sequences;
-  const decoder = new Decoder(context, threads.alone, togetherOf(model));
+  const decoder = new Decoder(context, threads.alone, togetherOf(model), threads.wide);
   console.error(`computed on ${llama.gpu ?? 'cpu'}`);
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
@@ -250,7 +241,7 @@ export function cannot(message: string): SvcError {
 function openDraft(
   model: Model,
   order: LoadOrder,
-  { batch, threads: { alone, now } }: { batch: number; threads: Threads },
+  { batch, threads }: { batch: number; threads: Threads },
 ): DraftModel | null {
   if (order.draft === undefined) return null;
   const own = { ...order, path: order.draft, parallel: 1, adapters: [] };
@@ -259,10 +250,8 @@ function openDraft(
   checkDraft(model, draft, basename(own.path, '.gguf'));
   const contextSize = Math.min(order.context_tokens, draft.trainContextSize);
   const { attention } = order;
-  const options = { sequences: 1, contextSize, batch, threads: alone, attention };
-  const context = openContext(draft, options);
-  const threads = () => Math.min(now.present, alone);
-  return new DraftModel(context, model, { batch, threads });
+  const options = { sequences: 1, contextSize, batch, threads: threads.alone, attention };
+  return new DraftModel(openContext(draft, options), model, { batch, threads: threads.alone });
 }
 
 /** Reduces the number of parallel runs until the context fits in memory. */
@@ -284,31 +273,25 @@ async function chooseThreads(
   built_in: boolean,
   before: Use,
 ): Promise<Threads> {
-  const report = (text: string) => console.error(text);
-  if (order.threads !== null) {
-    const { threads } = order;
-    return { alone: threads, wide: threads, now: watchThreads(false, threads, threads, report) };
-  }
+  const fixed = order.threads ?? (built_in ? BUILT_IN_THREADS : null);
+  if (fixed !== null) return { alone: fixed, wide: fixed };
   const idle = () => idleSince(before);
   const options = { ...(await measuring(model, order, available)), idle };
   const find = async (kind: string, measure: typeof measureSpeed) => {
-    const found = await findThreads({
+    const { threads, measured } = await findThreads({
       ...options,
       modelKey: options.modelKey + kind,
       measure: (threads, limitMs) => measure(model, threads, limitMs),
     });
-    const { threads, measured } = found;
-    report(`threads${kind} ${threads}, tokens per second by threads ${JSON.stringify(measured)}`);
-    return found;
+    const speeds = JSON.stringify(measured);
+    console.error(`threads${kind} ${threads}, tokens per second by threads ${speeds}`);
+    return threads;
   };
-  const alone = await find('', measureSpeed);
-  // Its questions are short.
-  const wide = built_in ? alone : await find(' together', measureTogether);
-  const best = Math.max(alone.threads, wide.threads);
-  const present = Math.max(alone.present, wide.present);
-  const now = watchThreads(true, best, present, report);
-  return { alone: alone.threads, wide: wide.threads, now };
+  return { alone: await find('', measureSpeed), wide: await find(' together', measureTogether) };
 }
+
+/** Its tokens take a millisecond: threads that wait for each other would double it. */
+const BUILT_IN_THREADS = 1;
 
 /** Another way to compute tokens has another speed. */
 const DECODER = 'decoder 2';
@@ -343,22 +326,18 @@ const GAIN_LEAST = 115;
 
 /**
  * Percent of the speed of one run that as many as the model has at one time have together in one
- * batch: measured once for a model, the engine, the machine, the threads and that number.
+ * batch: measured once for a model, the engine, the machine and that number. In one thread: a
+ * second one that waits for a core of a busy machine also counts as computing.
  */
-async function gainOf(
-  model: Model,
-  order: LoadOrder,
-  available: number,
-  threads: number,
-): Promise<number> {
+async function gainOf(model: Model, order: LoadOrder, available: number): Promise<number> {
   const options = await measuring(model, order, available);
   const answers = togetherMost(order);
-  const key = `${machineKey(options)}, ${threads} threads, ${answers} at once`;
+  const key = `${machineKey(options)}, ${answers} at once`;
   const known = (await readMeasured(options.file, 'batching'))[key];
   if (known !== undefined) return known;
   const clock = ownClock(model);
-  const alone = await measureSpeed(model, threads, MEASURE_MS, clock);
-  const together = await measureTogether(model, threads, MEASURE_MS, clock, answers);
+  const alone = await measureSpeed(model, 1, MEASURE_MS, clock);
+  const together = await measureTogether(model, 1, MEASURE_MS, clock, answers);
   const gain = Math.max(1, Math.round((100 * together) / Math.max(alone, 0.001)));
   await addMeasured(options.file, 'batching', key, gain);
   return gain;

@@ -40,9 +40,7 @@ export class Runs {
   ) {
     this.loaded = loaded;
     this.send = send;
-    const { wide, now } = loaded.threads;
-    this.threads = now.present;
-    loaded.decoder.wideThreads = () => Math.min(now.present, wide);
+    this.threads = loaded.threads.alone;
     this.sequences = new Sequences({ ...loaded, cache });
   }
 
@@ -77,7 +75,7 @@ export class Runs {
   private setThreads(order: RunOrder | ReadOrder): number {
     const { threads, decoder } = this.loaded;
     const recorded = order.type === 'run' ? order.resume?.threads : null;
-    decoder.threads = Math.min(recorded ?? threads.now.present, threads.alone);
+    decoder.threads = Math.min(recorded ?? threads.alone, threads.alone);
     return decoder.threads;
   }
 

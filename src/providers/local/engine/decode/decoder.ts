@@ -78,7 +78,7 @@ export class Decoder {
   /** Of a batch of one token. */
   threads: number;
   /** Of a batch of several: of a part of a prompt, or of tokens of several runs. */
-  wideThreads: () => number;
+  readonly wide: number;
   private readonly native: Context;
   private readonly size: number;
   private queue: Work[] = [];
@@ -93,11 +93,10 @@ export class Decoder {
   private wasLate = false;
 
   /** `size`: the most tokens of several parts in one batch. */
-  constructor(native: Context, threads: number, size: number) {
+  constructor(native: Context, threads: number, size: number, wide = threads) {
     this.native = native;
     this.size = size;
-    this.threads = threads;
-    this.wideThreads = () => threads;
+    [this.threads, this.wide] = [threads, wide];
   }
 
   /**
@@ -247,7 +246,7 @@ export class Decoder {
   private async decode(batch: readonly Work[]): Promise<void> {
     const { native } = this;
     try {
-      native.setThreads(sizeOf(batch) > 1 ? this.wideThreads() : this.threads);
+      native.setThreads(sizeOf(batch) > 1 ? this.wide : this.threads);
       native.initBatch(stopOf(batch));
       const indexes = batch.map(({ sequence, tokens, guesses, sample }) => {
         const first = tokens.length - 1 - guesses;

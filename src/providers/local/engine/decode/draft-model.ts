@@ -7,7 +7,7 @@ import { scoreOf } from './scores.ts';
 export interface DraftModelOptions {
   /** Tokens of one batch. */
   batch: number;
-  threads(): number;
+  threads: number;
 }
 
 /**
@@ -74,7 +74,7 @@ export class DraftModel {
   /** What may follow these tokens. */
   private compute(tokens: readonly Token[]): Float32Array {
     const { computed, context } = this;
-    context.setThreads(this.options.threads());
+    context.setThreads(this.options.threads);
     context.initBatch();
     const [index = 0] = context.addToBatch(0, computed.length, tokens, [tokens.length - 1]);
     context.decodeBatch();

@@ -56,7 +56,7 @@ export async function scoreTokens(
     signal.throwIfAborted();
     const part = tokens.slice(at, at + PART);
     await decoder.change((context) => {
-      context.setThreads(decoder.wideThreads());
+      context.setThreads(decoder.wide);
       context.initBatch();
       const indexes = context.addToBatch(sequence.place, at, part, [...part.keys()]);
       context.decodeBatch();

@@ -52,14 +52,6 @@ export function idleBetween(
   return parts.reduce((sum, part) => sum + part, 0);
 }
 
-/**
- * The most threads that do not wait for a core. A thread that waits for one stalls all others of a
- * token. `available`: cores that this process may use; the machine may have more.
- */
-export function threadsMost(available: number, idle: number | null): number {
-  return Math.max(1, Math.min(available, idle === null ? available : Math.round(idle)));
-}
-
 function coreTimes(): CoreTimes[] {
   return cpus().map(({ times }) => ({
     idle: times.idle,
