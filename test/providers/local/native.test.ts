@@ -230,6 +230,63 @@ test('a batch whose flag is raised ends, and one of another run does not', async
   context.dispose();
 });
 
+/** Two sequences in a context that begins with half of its memory. */
+function openGrowing() {
+  const context = model.createContext({ contextSize: 2048, sequences: 2, batch: 64, threads: 1 });
+  const decoder = new Decoder(context, 1, 64);
+  const sequences = [0, 1].map((place) => ({ place, tokens: [] as Token[] }));
+  const member = newMember({ exact: true, batched: false });
+  const compute = async (place: number, tokens: readonly Token[]) => {
+    const sequence = sequences[place] as (typeof sequences)[number];
+    let odds: number[] = [];
+    for (let at = 0; at < tokens.length; at += 64)
+      odds = await decoder.compute(member, sequence, tokens.slice(at, at + 64), (native, index) => [
+        ...native.logits(index),
+      ]);
+    return odds;
+  };
+  return { context, sequences, compute };
+}
+const long = Array.from({ length: 1100 }, (_, at) => 5 + (at % 200));
+
+test('a context grows with its longest sequence, and what all have computed stays', async () => {
+  const growing = openGrowing();
+  await growing.compute(0, long.slice(0, 1024));
+  await growing.compute(1, prompt);
+  assert.is(growing.context.room, 1024);
+  await growing.compute(0, long.slice(1024));
+  assert.is(growing.context.room, 2048);
+  const grown = openGrowing();
+  await grown.compute(0, long);
+  await grown.compute(1, prompt);
+  const next = long.slice(0, 5);
+  for (const place of [0, 1])
+    assert.equal(await growing.compute(place, next), await grown.compute(place, next));
+  for (const { context } of [growing, grown]) context.dispose();
+});
+
+test('a context that cannot grow says so, and its sequences go on', async () => {
+  const { context, sequences, compute } = openGrowing();
+  await compute(0, long.slice(0, 1024));
+  await compute(1, prompt);
+  const library = c as { llama_init_from_model: unknown };
+  const init = library.llama_init_from_model;
+  library.llama_init_from_model = () => null;
+  try {
+    const refused = await failure(compute(0, long.slice(1024)));
+    assert.is(refused.code, 'engine_failed');
+    assert.match(refused.message, /too little memory for a longer context/);
+  } finally {
+    library.llama_init_from_model = init;
+  }
+  assert.equal([context.room, sequences[0]?.tokens.length], [1024, 1024]);
+  const grown = openGrowing();
+  await grown.compute(1, prompt);
+  const next = long.slice(0, 5);
+  assert.equal(await compute(1, next), await grown.compute(1, next));
+  for (const each of [context, grown.context]) each.dispose();
+});
+
 test('libraries of another release are refused, with what differs', () => {
   checkLayouts(c);
   const refusal = (asked: Partial<typeof c>, layouts?: Parameters<typeof checkLayouts>[1]) => {

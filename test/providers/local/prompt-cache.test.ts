@@ -93,16 +93,14 @@ async function life<T>(
   );
   const loaded = await opened;
   const { budget_bytes = 1e9, model = 'm', engine = loaded.engineKey } = changes;
-  const { decoder, context_length } = loaded;
+  const { decoder } = loaded;
   const report = async (did: PromptReport) => {
     at?.reports.push(did);
     if (did.did === 'removed' && at !== null) at.left.push(...readdirSync(at.folder));
   };
   const key = { model, engine };
   const cache =
-    at === null
-      ? null
-      : new PromptCache({ folder: at.folder, budget_bytes, key, decoder, context_length, report });
+    at === null ? null : new PromptCache({ folder: at.folder, budget_bytes, key, decoder, report });
   await cache?.open();
   const runs = new Runs(loaded, (message) => hear(message), cache);
   let hear: (message: FromEngine) => void = () => {};

@@ -74,7 +74,7 @@ function watched({ template_ms: ms }: LoadOrder): LoadedModel['rendered'] {
 }
 
 async function openCache(
-  { decoder, context_length, engineKey }: LoadedModel,
+  { decoder, engineKey }: LoadedModel,
   { prompts }: LoadOrder,
 ): Promise<PromptCache | null> {
   if (prompts === undefined || prompts.budget_bytes === 0) return null;
@@ -83,7 +83,6 @@ async function openCache(
     ...place,
     key: { model, engine: engineKey },
     decoder,
-    context_length,
     report: (report) => send({ type: 'prompt_file', ...report }),
   });
   await cache.open().catch((error) => console.error('the computed prompts are not read:', error));

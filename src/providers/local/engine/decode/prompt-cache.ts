@@ -23,8 +23,6 @@ export interface PromptCacheOptions {
   budget_bytes: number;
   key: PromptKey;
   decoder: Pick<Decoder, 'change'>;
-  /** Tokens of one sequence. */
-  context_length: number;
   report(report: PromptReport): void;
 }
 
@@ -65,7 +63,7 @@ export class PromptCache {
 
   /** Fills the sequence of a run from the file. It is empty if the file cannot be used. */
   async restore(file: PromptFile, slot: Slot, run: string): Promise<void> {
-    const { folder, decoder, context_length, report } = this.options;
+    const { folder, decoder, report } = this.options;
     const { meta, path } = file;
     clear(slot);
     const reading = draftPath(folder);
@@ -74,7 +72,7 @@ export class PromptCache {
       await rename(path, reading);
       if (await isWhole({ ...file, path: reading })) {
         const tokens = await decoder.change((native) =>
-          native.loadSequenceStateFromFile(reading, slot.place, context_length),
+          native.loadSequenceStateFromFile(reading, slot.place, meta.tokens.length),
         );
         if (tokens.length === meta.tokens.length) {
           slot.tokens.push(...tokens);

@@ -1,5 +1,6 @@
 import koffi from 'koffi';
 import { type Attention, isQuantized } from '../../../../contract/attention.ts';
+import { SvcError } from '../../../../errors.ts';
 import type { Batch, Functions, Pointer } from './abi.ts';
 import { type Llama, POOL_POLL, threadPoolParams } from './library.ts';
 import type { Model } from './model.ts';
@@ -35,21 +36,38 @@ const FLASH = { auto: -1, off: 0, on: 1 };
 const SCORES = 4;
 /** `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`: without the keys and values of attention. */
 const PARTIAL = 1;
+const WHOLE = 0;
+const NO_ROOM = 'There is too little memory for a longer context of the model.';
 /** `llama_decode` was ended by a flag. */
 const STOPPED = 2;
 
 /** A batch was ended before its end, because a run was cancelled. */
 export class BatchStopped extends Error {}
 
-/** A context of llama.cpp. Its sequences have the numbers from 0. All calls block this thread. */
+/** Of a sequence, at first. */
+const ROOM_FIRST = 1024;
+/** Weights whose model computes otherwise in a context above a size. */
+const BY_SIZE = /rope_factors_long/;
+
+/**
+ * A context of llama.cpp. Its sequences have the numbers from 0. All calls block this thread.
+ *
+ * Its memory grows with its longest sequence: llama.cpp writes zeros into all of it at first, which
+ * for eight sequences of 4096 tokens takes as long as the rest of a load.
+ */
 export class Context {
   readonly model: Model;
+  /** The most tokens of each sequence. */
   readonly contextSize: number;
   readonly sequences: number;
-  readonly pointer: Pointer;
+  /** Another one after the context has grown. */
+  pointer: Pointer = null;
+  private memory: Pointer = null;
+  /** Tokens that each sequence has memory for. */
+  room: number;
+  private readonly options: ContextOptions;
   private readonly c: Functions;
   private readonly llama: Llama;
-  private readonly memory: Pointer;
   private readonly batch: Batch;
   private readonly arrays: ReturnType<typeof arraysOf>;
   private readonly stops: StopFlags | null;
@@ -62,16 +80,54 @@ export class Context {
   constructor(model: Model, options: ContextOptions) {
     const { contextSize, sequences, batch, threads, stops } = options;
     [this.model, this.llama, this.c] = [model, model.llama, model.llama.c];
-    const { c } = this;
-    this.pointer = c.llama_init_from_model(model.pointer, this.paramsOf(options));
-    if (this.pointer === null) throw new Error('llama.cpp made no context');
-    [this.contextSize, this.sequences] = [contextSize, sequences];
-    this.setAdapters();
-    this.memory = c.llama_get_memory(this.pointer);
-    this.batch = c.llama_batch_init(batch, 0, 1);
-    this.arrays = arraysOf(this.batch, batch);
+    [this.contextSize, this.sequences, this.options] = [contextSize, sequences, options];
     this.stops = stops ?? null;
-    this.pool = this.attachPool(threads);
+    this.pool = this.makePool(threads);
+    this.room = growsLater(model, options) ? Math.min(contextSize, ROOM_FIRST) : contextSize;
+    this.open();
+    this.batch = this.c.llama_batch_init(batch, 0, 1);
+    this.arrays = arraysOf(this.batch, batch);
+  }
+
+  private open(): void {
+    const { c, pool } = this;
+    const pointer: Pointer = c.llama_init_from_model(this.model.pointer, this.params());
+    if (pointer === null) throw new Error('llama.cpp made no context');
+    [this.threads, this.stopAt] = [0, null];
+    [this.pointer, this.memory] = [pointer, c.llama_get_memory(pointer)];
+    this.setAdapters();
+    if (pool !== null) c.llama_attach_threadpool(pointer, pool, pool);
+  }
+
+  /**
+   * Makes room for so many tokens of each sequence. What they have computed stays, also when this
+   * throws engine_failed for too little memory.
+   */
+  private makeRoom(tokens: number): void {
+    if (tokens <= this.room) return;
+    const { pointer, memory, room, threads, stopAt } = this;
+    const used = Array.from({ length: this.sequences }, (_, sequence) => sequence).filter(
+      (sequence) => this.getSequenceKvCacheMinPosition(sequence) >= 0,
+    );
+    const states = used.map((sequence) => this.stateBytes(sequence, WHOLE));
+    try {
+      this.room = Math.min(this.contextSize, Math.max(tokens, 2 * room));
+      this.open();
+      for (const [at, sequence] of used.entries()) this.takeState(sequence, states[at] ?? null);
+    } catch (cause) {
+      if (this.pointer !== pointer) this.c.llama_free(this.pointer);
+      [this.pointer, this.memory, this.room] = [pointer, memory, room];
+      [this.threads, this.stopAt] = [threads, stopAt];
+      throw new SvcError('engine_failed', NO_ROOM, { cause });
+    }
+    this.c.llama_free(pointer);
+    if (threads > 0) this.setThreads(threads);
+    this.setStop(stopAt);
+  }
+
+  private takeState(sequence: number, bytes: Uint8Array | null): void {
+    if (bytes === null || !this.setState(sequence, bytes, WHOLE))
+      throw new Error(`llama.cpp did not take the state of sequence ${sequence}`);
   }
 
   /** All sequences have the same ones: other ones are another load. */
@@ -85,12 +141,13 @@ export class Context {
       throw new Error('llama.cpp did not take the adapters');
   }
 
-  private paramsOf({ contextSize, sequences, batch, threads, attention, vectors }: ContextOptions) {
+  private params() {
     const { gpuLayers } = this.model;
+    const { sequences, batch, threads, attention, vectors } = this.options;
     return {
       ...this.c.llama_context_default_params(),
       // Texts share the context, and runs have parts of it.
-      n_ctx: vectors === undefined ? contextSize * sequences : contextSize,
+      n_ctx: vectors === undefined ? this.room * sequences : this.room,
       n_batch: batch,
       n_ubatch: batch,
       n_seq_max: sequences,
@@ -116,14 +173,12 @@ export class Context {
    * Threads that live as long as the context. Without them llama.cpp starts some for each batch,
    * which takes ten times as long as the batch beside other busy processes.
    */
-  private attachPool(threads: number): Pointer {
+  private makePool(threads: number): Pointer {
     const make = this.llama.ofProcessor('ggml_threadpool_new');
     if (make === null || threads < 2) return null;
     const params = threadPoolParams(this.c, threads);
     params.setUint32(POOL_POLL, 0, true);
-    const pool: Pointer = koffi.call(make, POOL_NEW, new Uint8Array(params.buffer));
-    if (pool !== null) this.c.llama_attach_threadpool(this.pointer, pool, pool);
-    return pool;
+    return koffi.call(make, POOL_NEW, new Uint8Array(params.buffer));
   }
 
   setThreads(threads: number): void {
@@ -135,10 +190,14 @@ export class Context {
   /** The next batch can be ended by this flag. */
   initBatch(stopAt: StopAt | null = null): void {
     this.batch.n_tokens = 0;
+    const { stops } = this;
+    if (stopAt === 'any' && stops !== null && !stops.allRaised) stops.lower('any');
+    this.setStop(stopAt);
+  }
+
+  private setStop(stopAt: StopAt | null): void {
     const { stops, c, pointer, llama } = this;
-    if (stops === null) return;
-    if (stopAt === 'any' && !stops.allRaised) stops.lower('any');
-    if (stopAt === this.stopAt) return;
+    if (stops === null || stopAt === this.stopAt) return;
     this.stopAt = stopAt;
     if (stopAt === null) c.llama_set_abort_callback(pointer, null, null);
     else {
@@ -157,6 +216,7 @@ export class Context {
     tokens: ArrayLike<number>,
     wanted: ArrayLike<number>,
   ): number[] {
+    this.makeRoom(at + tokens.length);
     const { arrays, batch } = this;
     const begin = batch.n_tokens;
     for (let index = 0; index < tokens.length; index += 1) {
@@ -233,19 +293,28 @@ export class Context {
    * more bytes.
    */
   stateOf(sequence: number, bytesMax: number): Uint8Array | null {
-    const { c, pointer } = this;
-    const size = c.llama_state_seq_get_size_ext(pointer, sequence, PARTIAL);
-    if (size === 0 || size > bytesMax) return null;
-    const bytes = new Uint8Array(size);
-    const written = c.llama_state_seq_get_data_ext(pointer, bytes, size, sequence, PARTIAL);
-    return written === size ? bytes : null;
+    return this.stateBytes(sequence, PARTIAL, bytesMax);
   }
 
   /** Goes back to such a part. False: what the sequence has is unknown. */
   restoreState(sequence: number, bytes: Uint8Array): boolean {
+    return this.setState(sequence, bytes, PARTIAL);
+  }
+
+  /** Null: it has more bytes. */
+  private stateBytes(sequence: number, part: number, bytesMax = Infinity): Uint8Array | null {
+    const { c, pointer } = this;
+    const size = c.llama_state_seq_get_size_ext(pointer, sequence, part);
+    if (size === 0 || size > bytesMax) return null;
+    const bytes = new Uint8Array(size);
+    const written = c.llama_state_seq_get_data_ext(pointer, bytes, size, sequence, part);
+    return written === size ? bytes : null;
+  }
+
+  private setState(sequence: number, bytes: Uint8Array, part: number): boolean {
     const { c, pointer } = this;
     const { length } = bytes;
-    return c.llama_state_seq_set_data_ext(pointer, bytes, length, sequence, PARTIAL) === length;
+    return c.llama_state_seq_set_data_ext(pointer, bytes, length, sequence, part) === length;
   }
 
   /** Writes what a sequence has computed. Throws Error if that fails. */
@@ -258,6 +327,7 @@ export class Context {
 
   /** Returns the tokens of the file. Bytes of another context can end the process. */
   loadSequenceStateFromFile(path: string, sequence: number, most: number): number[] {
+    this.makeRoom(most);
     const [ids, count] = [new Int32Array(most), new BigUint64Array(1)];
     const { c, pointer } = this;
     if (c.llama_state_seq_load_file(pointer, path, sequence, ids, most, count) === 0)
@@ -273,6 +343,15 @@ export class Context {
     const free = this.llama.ofProcessor('ggml_threadpool_free');
     if (this.pool !== null && free !== null) koffi.call(free, POOL_FREE, this.pool);
   }
+}
+
+/**
+ * Whether the context may begin small. A graphics card makes its memory at once, and has no room
+ * for two. A state, unlike keys and values, does not grow.
+ */
+function growsLater({ gpuLayers, kind, header }: Model, { vectors }: ContextOptions): boolean {
+  if (gpuLayers > 0 || vectors !== undefined || kind.isRecurrent || kind.isHybrid) return false;
+  return !header.weights.some((name) => BY_SIZE.test(name));
 }
 
 function flashOf({ cache_values, flash }: Attention): number {
