@@ -4,7 +4,7 @@ import { addMeasured, readMeasured } from './file.ts';
 /**
  * Finds the fastest number of threads by measurement, and remembers it for a model on a machine.
  * Beside other work a measurement says nothing about the model, so the usual number counts until a
- * later load. That one is faster than fewer threads then too, because the threads of a context stay.
+ * later load. Fewer threads would be slower then too, because those of a context stay.
  */
 
 export interface ThreadsOptions {
