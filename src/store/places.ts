@@ -21,15 +21,31 @@ create trigger run_place_removed after delete on runs begin delete from run_plac
 /** A column of `runs`, also one that follows from the JSON of its row. `of`: such as `r.` */
 export function inRuns(name: RunColumnName, of = ''): string {
   const { sqlite = '' } = columnOf(name);
-  if (!sqlite.startsWith('$')) return `${of}${name}`;
-  return `case when json_valid(${of}data) then ${of}data ->> '${sqlite}' end`;
+  return sqlite.startsWith('$') ? inData(sqlite, of) : `${of}${name}`;
 }
+
+function inData(path: string, of = ''): string {
+  return `case when json_valid(${of}data) then ${of}data ->> '${path}' end`;
+}
+
+/** The numbers that are summed for a conversation. */
+export const TOKENS = ['input_tokens', 'output_tokens', 'cached_tokens'] as const;
+const tokensIn = (of = '') => TOKENS.map((name) => inData(`$.record.usage.${name}`, of));
+const continues = (of = '') => `(${inData('$.conversation', of)}) is not null`;
+/** A run that has ended and continues another one. */
+const laterTurn = (of = '') => `${of}finished = 1 and ${continues(of)}`;
 
 /** Creates the indexes of such columns, unless they are there. */
 export function addDerived(db: Database.Database): void {
   for (const name of RUN_NAMES)
     if (inRuns(name) !== name)
       db.exec(`create index if not exists runs_${name} on runs (${inRuns(name)}, accepted_seq)`);
+  // The index has all that a sum and its condition need, so no row of a turn is read.
+  db.exec(
+    `create index if not exists run_tokens on runs
+       (run_id, finished, ${[continues(), ...tokensIn()].join(', ')})
+       where ${laterTurn()}`,
+  );
 }
 
 /** The turns of a conversation, in their order. An older version had an index without the order. */
@@ -62,6 +78,20 @@ export const IN_CONVERSATION = `(
   r.run_id in (select run_id from run_places where conversation = @conversation)
   or ${FIRST_TURN}
 )`;
+
+/** The sums of the rows of a conversation that can be read. */
+export const CONVERSATION_USAGE = `
+with used (${TOKENS.join(', ')}) as (
+  select ${tokensIn('r.').join(', ')}
+    from run_places p cross join runs r indexed by run_tokens on r.run_id = p.run_id
+    where p.conversation = @conversation and ${laterTurn('r.')}
+  union all select ${tokensIn('r.').join(', ')} from runs r
+    where r.run_id = @conversation and r.finished = 1 and json_valid(r.data)
+      and r.data ->> '$.conversation' is null
+)
+select count(*) as runs, ${TOKENS.map((name) => `coalesce(sum(${name}), 0) as ${name}`).join(', ')},
+  count(*) filter (where input_tokens is null or output_tokens is null) as unknown
+from used`;
 
 /** The conversation of a run. */
 export const CONVERSATION_OF = 'select conversation from run_places where run_id = ?';

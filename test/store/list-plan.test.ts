@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { CONVERSATION_USAGE } from '../../src/store/places.ts';
 import type { RunQuery } from '../../src/store/port.ts';
 import { Reads } from '../../src/store/sqlite/reads.ts';
 import { accepted, placed, run } from './samples.ts';
@@ -50,6 +51,25 @@ test(
       assert.match(plan, index, `${JSON.stringify(query)}\n${plan}`);
       assert.not.match(plan, /TEMP B-TREE|LIST SUBQUERY/, JSON.stringify(query));
     }
+  }),
+);
+
+test(
+  'the sums of a conversation are read from an index alone, but for its first turn',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await store.close();
+    const db = new Database(place.database, { readonly: true });
+    const plan = db
+      .prepare(`explain query plan ${CONVERSATION_USAGE}`)
+      .all({ conversation: 'run_1' })
+      .map((row) => (row as { detail: string }).detail)
+      .join('\n');
+    db.close();
+    assert.match(plan, /SEARCH p USING (COVERING )?INDEX run_turns/);
+    assert.match(plan, /SEARCH r USING COVERING INDEX run_tokens/, plan);
+    assert.not.match(plan, /SCAN (p|r)\b/, plan);
   }),
 );
 

@@ -6,6 +6,7 @@ import {
   ALL_RUNS,
   ASKER,
   CONVERSATION_OF,
+  CONVERSATION_USAGE,
   FIRST_TURNS,
   inRuns,
   LAST_OF_ASKER,
@@ -50,22 +51,6 @@ const POSITIONS = `select accepted_seq from runs indexed by runs_newest
 
 type SourceName = keyof typeof RUN_SOURCES;
 const SOURCES = Object.keys(RUN_SOURCES) as SourceName[];
-
-/** The sums of rows that can be read. Each row is looked into once. */
-const CONVERSATION_USAGE = `
-with turns (run_id) as (
-  select run_id from run_places where conversation = @conversation
-  union all select r.run_id from ${FIRST_TURNS.runs} where ${FIRST_TURNS.where}
-), used (tokens) as materialized (
-  select case when json_valid(r.data) then r.data -> '$.record.usage' end
-  from turns cross join runs r on r.run_id = turns.run_id where r.finished = 1
-)
-select count(*) as runs, ${['input_tokens', 'output_tokens', 'cached_tokens']
-  .map((name) => `coalesce(sum(tokens ->> '${name}'), 0) as ${name}`)
-  .join(', ')},
-  count(*) filter (where tokens ->> 'input_tokens' is null or tokens ->> 'output_tokens' is null)
-    as unknown
-from used where tokens is not null`;
 
 /** Reads runs, with prepared statements. A damaged row is store_corrupt, with its `run_id`. */
 export class Reads extends EventReads {
