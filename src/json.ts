@@ -78,13 +78,20 @@ export class JsonMeter {
     this.bytes += bytes.length;
     if (this.bytes > (this.budget.bytes ?? this.bytes)) return new JsonExcess('bytes', this.budget);
     let at = this.escaped ? 1 : 0;
+    let leapAt = LEAP;
     for (; at < bytes.length; at += 1) {
       const code = bytes[at] as number;
       if (quoted) {
         if (code === QUOTE) quoted = false;
         else if (code === BACKSLASH) at += 1;
-      } else if (code === QUOTE) quoted = true;
-      else if (code === COMMA) {
+        else if (at >= leapAt) {
+          at = leap(bytes, at);
+          leapAt = at + LEAP;
+        }
+      } else if (code === QUOTE) {
+        quoted = true;
+        leapAt = at + LEAP;
+      } else if (code === COMMA) {
         const before = at === 0 ? last : (bytes[at - 1] as number);
         const isNumber = before >= ZERO && before <= NINE && lists[depth] === 1;
         if (isNumber && numbersMax !== undefined) {
@@ -106,6 +113,18 @@ export class JsonMeter {
     Object.assign(this, { depth, values, numbers, quoted, last, escaped: at > bytes.length });
     return null;
   }
+}
+
+/** Bytes of a string that are read one by one. A search costs as much. */
+const LEAP = 128;
+
+/** From inside a string to just before what ends it or is escaped, or the end of the bytes. */
+function leap(bytes: Uint8Array, from: number): number {
+  const quote = Buffer.prototype.indexOf.call(bytes, QUOTE, from);
+  const end = quote < 0 ? bytes.length : quote;
+  let escapes = 0;
+  while (end - 1 - escapes > from && bytes[end - 1 - escapes] === BACKSLASH) escapes += 1;
+  return end - 1 - escapes;
 }
 
 /** The bound that a text of JSON is over. Null: none. */

@@ -51,6 +51,20 @@ test('the values of a text are its texts, numbers, objects and lists', () => {
   }
 });
 
+test('long texts with escapes are measured alike, wherever they are cut', () => {
+  const text = (length: number) => `${'x'.repeat(length)}"\\`.repeat(3) + '[{,'.repeat(60);
+  for (const length of [0, 126, 127, 128, 129, 130, 255, 256, 400]) {
+    const value = [text(length), { [text(length)]: `${text(length)}\\\\` }, 1];
+    const bytes = Buffer.from(JSON.stringify(value));
+    for (const cut of [0, 1, 127, 128, 129, 130, 131, 132, 260, 300, bytes.length - 3]) {
+      const meter = new JsonMeter({ levels: 8, values: 100 });
+      assert.is(meter.take(bytes.subarray(0, cut)) ?? meter.take(bytes.subarray(cut)), null);
+      assert.ok(meter.isClosed, `${length} ${cut}`);
+      assert.is(meter.values, 5, `${length} ${cut}`);
+    }
+  }
+});
+
 test('every form of value has the same bound, to the exact one', () => {
   const { values } = jsonBudgets.foreign;
   for (const [form, inEach] of [
