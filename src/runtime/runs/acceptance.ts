@@ -85,7 +85,8 @@ export class Acceptance {
       withPreset(request, config.alias_presets),
       { servers, narrowings },
       config.limits,
-      anySignal([signal, timeoutSignal(config.limits.tool_ms)]),
+      // Most requests name no server. A timer for each would live for minutes.
+      () => anySignal([signal, timeoutSignal(config.limits.tool_ms)]),
     );
   }
 

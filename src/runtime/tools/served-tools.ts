@@ -16,17 +16,19 @@ type Servers = Pick<ToolServers, 'tools' | 'policy'>;
 
 /**
  * A request with the tools of the servers that it names: those that the configuration does not
- * deny. They count against the bounds of a request like tools of the client. Throws tool_unknown,
- * mcp_unknown, mcp_unavailable, invalid_request, prompt_too_large.
+ * deny. They count against the bounds of a request like tools of the client. `until`: how long it
+ * waits for servers. Throws tool_unknown, mcp_unknown, mcp_unavailable, invalid_request,
+ * prompt_too_large.
  */
 export async function withServedTools(
   request: RunInput,
   { servers, narrowings }: { servers: Servers; narrowings: readonly ToolNarrowing[] },
   limits: InputLimits,
-  signal: AbortSignal,
+  until: () => AbortSignal,
 ): Promise<RunInput> {
   const { servers: wanted, rest: input } = splitServers(request);
   if (wanted.length === 0) return input;
+  const signal = until();
   const all = await Promise.all(
     wanted.map(async (name) => {
       const narrowing = narrowings.find(({ server }) => server === name);

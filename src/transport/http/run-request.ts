@@ -1,7 +1,7 @@
-import { anySignal } from '../../async/signals.ts';
 import { wrong } from '../../contract/check.ts';
 import { CLIENT_MAX } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
+import { onAbort } from '../stream/on-abort.ts';
 import type { Context } from './route.ts';
 
 /** What the headers and the connection of a request say about the run that it starts. */
@@ -49,21 +49,35 @@ export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): 
   return gone.signal;
 }
 
+type Ends = Pick<Context, 'res' | 'closing' | 'ended'>;
+
 /** Aborted when the request is ended, its client leaves, or the listener closes. */
-export function requestOver({
-  closing,
-  ended,
-  res,
-}: Pick<Context, 'res' | 'closing' | 'ended'>): AbortSignal {
-  return anySignal([closing, ended, clientGone({ res, closing })]);
+export function requestOver(request: Ends): AbortSignal {
+  return firstOf(request, () => request.closing.reason);
 }
 
 /** Aborted when nothing can read an answer any more that no run keeps. */
-export function answerEnds({ res, ended, closing }: Context): AbortSignal {
-  const closed = new AbortController();
-  const close = () => closed.abort(new SvcError('daemon_stopping'));
-  if (closing.aborted) close();
-  else closing.addEventListener('abort', close);
-  res.once('close', () => closing.removeEventListener('abort', close));
-  return anySignal([clientGone({ res, closing }), ended, closed.signal]);
+export function answerEnds(request: Ends): AbortSignal {
+  return firstOf(request, () => new SvcError('daemon_stopping'));
+}
+
+/**
+ * The signals of the listener and of a token live long. `AbortSignal.any` would leave something in
+ * them for each request.
+ */
+function firstOf({ res, closing, ended }: Ends, closed: () => unknown): AbortSignal {
+  const over = new AbortController();
+  const reasons = [
+    [closing, closed],
+    [ended, () => ended.reason],
+  ] as const;
+  for (const [signal, reason] of reasons) {
+    const end = onAbort(signal, () => over.abort(reason()));
+    res.once('close', end);
+    if (signal.aborted) over.abort(reason());
+  }
+  const gone = clientGone({ res, closing });
+  gone.addEventListener('abort', () => over.abort(gone.reason));
+  if (gone.aborted) over.abort(gone.reason);
+  return over.signal;
 }
