@@ -81,7 +81,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
           };
     this.version = event.version;
     this.recent.push(event);
-    this.recentBytes += textLength(event.data);
+    this.recentBytes += keptLength(event);
     if (this.recent.length > RECENT_MAX || this.recentBytes > RECENT_BYTES_MAX) this.dropOldest();
     this.follow(event, snapshot);
   }
@@ -127,7 +127,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
       dropped < this.recent.length - 1 &&
       (this.recent.length - dropped > RECENT_MAX / 2 || this.recentBytes > RECENT_BYTES_MAX / 2)
     ) {
-      this.recentBytes -= textLength(this.recent[dropped]?.data);
+      this.recentBytes -= keptLength(this.recent[dropped] as StoredEvent);
       dropped += 1;
     }
     this.recent.splice(0, dropped);
@@ -157,6 +157,11 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
 export function answerOf(instance: Instance | undefined): Pick<RunContext, 'output' | 'parts'> {
   const { output = '', parts = [] } = (instance?.snapshot.context ?? {}) as Partial<RunContext>;
   return { output, parts };
+}
+
+/** What an event takes beside the state, which has all that the first one says. */
+function keptLength({ version, data }: StoredEvent): number {
+  return version === 1 ? 0 : textLength(data);
 }
 
 /** About what a value takes: its texts, and something for the rest. */

@@ -8,16 +8,18 @@ import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/instance.ts';
 import type { RunKey } from '../../src/kernel/stream.ts';
 import { type EventData, eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
-import { accepted, bootKernel } from '../helpers/kernel.ts';
+import { accepted, bootKernel, request } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 
 const RUN = 'run_1';
 const isLast = (event: { type: string }) => event.type === 'run.completed';
 
-async function streaming() {
+async function streaming(prompt = 'p') {
   const harness = await bootKernel();
   const { kernel, store, clock } = harness;
-  await kernel.append([accepted(RUN, clock.now(), { idle_ms: 1e9, deadline_at: 1e12 })]);
+  await kernel.append([
+    accepted(RUN, clock.now(), { request: request({ prompt }), idle_ms: 1e9, deadline_at: 1e12 }),
+  ]);
   await kernel.tryAppend(RUN, { type: 'run.started', attempt: 1 });
   const say = (text: string) =>
     kernel.tryAppend(RUN, { type: 'run.output_appended', attempt: 1, text, token_ids: [] });
@@ -170,6 +172,29 @@ test('large events leave memory sooner, and their followers read them from the l
     following.versions,
     Array.from({ length: 24 }, (_, index) => index + 1),
   );
+});
+
+test('a follower of a run with a long conversation reads none of it from the log', async () => {
+  const { kernel, store, pages } = await streaming('x'.repeat(2 * RECENT_BYTES_MAX));
+  assert.is(kernel.instance(RUN)?.recent[0]?.version, 1);
+  let reads = 0;
+  const counted = {
+    readStream: (...asked: Parameters<typeof store.readStream>) => {
+      reads += 1;
+      return store.readStream(...asked);
+    },
+  };
+  const abort = new AbortController();
+  const sources = { kernel, store: counted, pages, elsewhere: new NobodyElse(kernel) };
+  const options = { form: eventData, signal: abort.signal, isLast };
+  for await (const { events } of followStream(sources, RUN, options)) {
+    assert.equal(
+      events.map(({ version }) => version),
+      [1, 2],
+    );
+    abort.abort();
+  }
+  assert.is(reads, 0);
 });
 
 test('the stream of an unknown run is empty', async () => {

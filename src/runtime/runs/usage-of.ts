@@ -59,7 +59,8 @@ export function usageOf(context: RunContext): RunUsage {
   const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = isCounted || outputs > 0 || usage !== null;
-  const input = counts ? (usage?.input_tokens ?? tokensIn(crossed?.bytes ?? bytesOf(request))) : 0;
+  const asked = () => (crossed?.bytes == null ? estimatedTokens(request) : tokensIn(crossed.bytes));
+  const input = counts ? (usage?.input_tokens ?? asked()) : 0;
   const answered =
     usage?.output_tokens ?? Math.max(context.output_tokens, tokensIn(context.output.length));
   const tokens = {

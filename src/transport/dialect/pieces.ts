@@ -76,7 +76,9 @@ export async function* followAnswer(
   const calls = new ServedCalls();
   /** How many turns were complete when the present attempt began. */
   let turns = -1;
-  for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
+  // No piece is in the first event, which may have a long conversation.
+  const following = { form: eventData, signal, after: 1 };
+  for await (const { page, events } of runtime.runs.follow(run_id, following)) {
     const { body } = page;
     outflow?.hold(body);
     try {
