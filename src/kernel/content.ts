@@ -216,7 +216,7 @@ const TOOL_TEXTS: ReadonlySet<string> = new Set([
 
 function stripRow(whole: RunRow, texts: Texts): RunRow {
   if (whole.record === null && whole.origin === undefined) return whole;
-  const { origin: _, ...row } = whole;
+  const { origin: _, repeats: __, ...row } = whole;
   if (row.record === null) return row;
   const { origin: _place, ...record } = row.record;
   const stripped = texts.stripAnswer(texts.stripQuestion(record));

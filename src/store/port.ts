@@ -54,6 +54,8 @@ export interface RunRow {
   due_at?: number;
   /** What it used, when it has ended. */
   usage?: RunUsage;
+  /** The record has the messages of the first event of the run. Reads leave it out. */
+  repeats?: boolean;
   /** Only in a list of short runs. */
   opening?: Opening;
 }

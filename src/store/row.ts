@@ -20,11 +20,14 @@ export interface CommitRows {
   embeddings: EmbeddingUsage[];
 }
 
-/** Converts a commit to its stored form. Throws store_conflict if a value cannot be stored. */
-export function toRows({ events, runs }: Commit): CommitRows {
+/**
+ * Converts a commit to its stored form. `whole`: no row leaves its messages to its first event.
+ * Throws store_conflict if a value cannot be stored.
+ */
+export function toRows({ events, runs }: Commit, whole = true): CommitRows {
   return {
     events: events.map(toEventRow),
-    runs: runs.map(toRunLine),
+    runs: runs.map((row) => toRunLine(row, whole)),
     embeddings: events.map(embeddingUsage).filter((usage) => usage !== null),
   };
 }
@@ -54,13 +57,23 @@ function toEventRow(event: StoredEvent): EventRow {
   return { ...eventOf(event), data: stringify(event.data, `the event ${event.seq}`) };
 }
 
-export function toRunLine(row: RunRow): RunLine {
-  const { cloud: _, client: __, due_at: ___, opening: ____, usage, ...stored } = row;
+export function toRunLine(row: RunRow, whole = true): RunLine {
+  const { cloud: _, client: __, due_at: ___, opening: ____, usage, repeats, ...stored } = row;
   const heads = headsOf(row.record);
+  const isLeft = repeats === true && !whole;
+  const record = isLeft ? { ...row.record, messages: LEFT } : row.record;
   // Before the record, so that a reader of the text knows them there.
-  const data = stringify(heads === null ? stored : { heads, ...stored }, `the run ${row.run_id}`);
+  const fields = { ...(heads === null ? {} : { heads }), ...stored, record };
+  const json = stringify(fields, `the run ${row.run_id}`);
+  const data = isLeft ? json.replace(LEFT_JSON, OF_REQUEST) : json;
   return { ...runValues(row), data, usage: usage ?? null };
 }
+
+/** No text has it: a quotation mark of a text is escaped, and nothing before has such a field. */
+const LEFT = '\0';
+const LEFT_JSON = `"messages":${JSON.stringify(LEFT)}`;
+/** In the data of a run: the messages of its first event. No JSON has it, as with references. */
+export const OF_REQUEST = '"messages":\t[]';
 
 /** JSON escapes NUL characters and lone surrogates, so that any text survives. */
 function stringify(value: object, name: string): string {

@@ -73,6 +73,8 @@ export interface StoredLog {
   open(): Promise<OpenStore>;
   ask: Ask;
   close(): Promise<void>;
+  /** Whether it finds the messages of a run in its first event. */
+  readonly findsRequests?: boolean;
   /** How often it was written again, since a page was damaged. Absent: never. */
   readonly rewritten?: number;
 }
@@ -126,7 +128,16 @@ export function createStore(log: StoredLog, options: StoreOptions = {}): EventSt
         throw error;
       }
     },
-    append: async (commit) => ask('append', toRows(commit)),
+    append: async (commit) => {
+      const isBrief = log.findsRequests === true && commit.runs.some(({ repeats }) => repeats);
+      const appended = ask('append', toRows(commit, !isBrief));
+      if (!isBrief) return appended;
+      return appended.catch((error: { code?: unknown }) => {
+        // The first event may be damaged, or of an older schema.
+        if (error.code !== CONFLICT) throw error;
+        return ask('append', toRows(commit));
+      });
+    },
     verifyPart: async (now, restart) => {
       const { done, damaged } = await ask('verifyPart', now, restart);
       await mender.mendAll(damaged);

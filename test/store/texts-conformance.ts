@@ -198,6 +198,42 @@ export function testTexts(each: Opened): void {
     },
   );
 
+  opened(
+    'a record has the messages of its first event, also where that cannot be read',
+    async (...args) => {
+      const [store, texts] = args;
+      const long_ones = Array.from({ length: 30 }, (_, index) => message(long(`turn ${index}`)));
+      const short_one = [message('"messages":"\\u0000"'), message('short')];
+      const asks = async (seq: number, run_id: string, messages: unknown[]) => {
+        const request = { messages, model: 'm'.repeat(600) };
+        const first = { type: 'run.accepted', data: { run_id, request } };
+        const events = [event(seq, run_id, 1, first)];
+        await store.append({ events, runs: [run(run_id, { seq })] });
+      };
+      const ends = (seq: number, run_id: string, messages: unknown[]) =>
+        store.append({
+          events: [event(seq, run_id, 2)],
+          runs: [ended(run_id, seq, messages, 'p', {}, { repeats: true })],
+        });
+      const messagesOf = async (run_id: string) => (await store.getRun(run_id))?.record?.messages;
+      for (const [index, messages] of [long_ones, short_one].entries()) {
+        await asks(1 + 2 * index, `run_${index}`, messages);
+        await ends(2 + 2 * index, `run_${index}`, messages);
+        assert.equal(await messagesOf(`run_${index}`), messages);
+      }
+      const keys = Object.keys((await store.getRun('run_0'))?.record ?? {});
+      assert.equal(keys, ['prompt', 'messages', 'output', 'seq'], 'in their order');
+      assert.is((await usersOf(store, texts))[literal(long('turn 3'))], 1, 'in one group');
+      await asks(5, 'run_bad', long_ones);
+      await store.close();
+      await texts.change('%"model":%', null);
+      await store.open();
+      await ends(6, 'run_bad', long_ones);
+      assert.equal(await messagesOf('run_bad'), long_ones);
+      assert.equal(await messagesOf('run_0'), long_ones);
+    },
+  );
+
   opened('any content comes back, and a long list is stored in groups', async (store) => {
     let seq = 1;
     const value = fc.oneof(

@@ -3,6 +3,7 @@ import type { Failure } from '../../../machines/events.ts';
 import { targetName } from '../../../machines/failover.ts';
 import {
   countOpaque,
+  filesIn,
   isMedia,
   isShort,
   type Message,
@@ -85,7 +86,8 @@ function speedIn(context: RunSnapshot['context']): Partial<RunRecord> {
 }
 
 /** What the model and the tools said before the present answer. */
-function turnsOf({ turns, calls, ...of }: RunSnapshot['context']): Partial<RunRecord> {
+function turnsOf(of: RunSnapshot['context']): Partial<RunRecord> {
+  const { turns, calls } = of;
   if (turns.length === 0) return NOTHING;
   return {
     ...(of.paused_ms === 0 ? {} : { waited_ms: of.paused_ms }),
@@ -146,7 +148,7 @@ function conversation(request: RunRequest): Partial<RunRecord> {
   const names = recordedNames.filter((name) => request[name] !== undefined);
   if (isShort(request) && names.length === 0) return NOTHING;
   return {
-    ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
+    ...(isShort(request) || messages.length === 0 ? {} : { messages: allRecorded(messages) }),
     ...Object.fromEntries(names.map((name) => [name, request[name]])),
   };
 }
@@ -157,7 +159,18 @@ const NOTHING: Partial<RunRecord> = {};
 type RunEnd = Pick<RunRecord, keyof Completion>;
 const NO_END: RunEnd = { finish_reason: null, usage: { input_tokens: null, output_tokens: null } };
 
-function recorded({ role, content }: Message): NonNullable<RunRecord['messages']>[number] {
+type Recorded = NonNullable<RunRecord['messages']>;
+
+/** The same list if a record has the messages as they are. */
+function allRecorded(messages: readonly Message[]): Recorded {
+  const all = messages.map(recorded);
+  return all.every((one, index) => one === messages[index]) ? (messages as Recorded) : all;
+}
+
+function recorded(message: Message): Recorded[number] {
+  const { role, content, continued } = message;
+  if (continued === undefined && !content.some((part) => filesIn(part).length > 0))
+    return message as Recorded[number];
   return {
     role,
     content: content.map((part) => {
@@ -185,6 +198,7 @@ function keyOfRun({ withdrawn, idempotency_key, asked_by }: RunSnapshot['context
 export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
   const { context } = snapshot;
   const finished = snapshot.status === 'done';
+  const record = finished ? runRecord(snapshot, seq) : null;
   return {
     run_id: context.run_id,
     state: stateName(snapshot),
@@ -194,8 +208,9 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     created_at: context.created_at,
     idempotency_key: keyOfRun(context),
     request_digest: context.request_digest,
-    record: finished ? { ...runRecord(snapshot, seq) } : null,
+    record: record === null ? null : { ...record },
     seq,
+    ...(record?.messages === context.request.messages ? { repeats: true } : {}),
     cloud: context.sent.length > 0,
     ...(context.conversation === context.run_id ? {} : { conversation: context.conversation }),
     ...(context.origin === null ? {} : { origin: context.origin }),

@@ -33,6 +33,7 @@ class ThreadedLog implements StoredLog {
   private readonly options: SqliteOptions;
   private readonly limits: NonNullable<SqliteOptions['limits']>;
   rewritten = 0;
+  readonly findsRequests = true;
   private thread: StoreThread | null = null;
   /** Its log is not open yet. */
   private opening: StoreThread | null = null;

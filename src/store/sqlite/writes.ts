@@ -1,13 +1,14 @@
 import type Database from 'better-sqlite3';
 import { formatOf } from '../../../machines/events.ts';
+import { hasCode } from '../../errors.ts';
 import { columnOf, EVENT_NAMES } from '../columns.ts';
 import { chain, checkContinuity } from '../continuity.ts';
-import { codeOf } from '../failure.ts';
+import { codeOf, isDamage } from '../failure.ts';
 import type { Mark } from '../files/high-water.ts';
-import { type CommitRows, conflict, type EventRow, type RunLine } from '../row.ts';
+import { type CommitRows, conflict, type EventRow, OF_REQUEST, type RunLine } from '../row.ts';
 import { dataDigest, fieldsDigest, RUN_FIELDS } from '../run-digest.ts';
 import { raiseFormat } from '../schema.ts';
-import { compactEvent, compactRun } from '../texts.ts';
+import { compactEvent, compactRun, memberOf, referencesIn } from '../texts.ts';
 import { UsageTable } from '../usage.ts';
 import type { Words } from '../words.ts';
 import { REFERRING, Texts } from './texts-table.ts';
@@ -76,7 +77,7 @@ class RunWrites {
   write(line: RunLine, events: readonly EventRow[] = []): void {
     const { accepted, endedAt, before, upsertRun, upsertDigests, cloud, place } = this.statements;
     const { run_id, seq, conversation, origin } = line;
-    const compact = compactRun(line.data);
+    const compact = compactRun(this.wholeOf(line));
     const data = compact.text;
     const replaced = before.get(run_id);
     this.texts.keep(compact);
@@ -96,6 +97,27 @@ class RunWrites {
     if (conversation !== null || origin !== null)
       place.run(run_id, row.accepted_seq, conversation ?? run_id, origin);
     upsertDigests.run(run_id, fieldsDigest(row), dataDigest(run_id, data));
+  }
+
+  /** The data with the messages of the first event, if they were left to it. */
+  private wholeOf({ run_id, data }: RunLine): string {
+    const at = data.indexOf(OF_REQUEST);
+    if (at < 0) return data;
+    const messages = this.messagesOf(run_id);
+    if (messages === null) throw conflict(`The request of the run ${run_id} is not there.`);
+    return `${data.slice(0, at)}"messages":${messages}${data.slice(at + OF_REQUEST.length)}`;
+  }
+
+  /** What the run was asked, with references. Null: its first event does not say it. */
+  private messagesOf(run_id: string): string | null {
+    try {
+      const request = memberOf(this.statements.request.get(run_id) ?? '', 'request') ?? '';
+      const [digest] = request.startsWith('{') ? [] : referencesIn(request);
+      return memberOf(digest === undefined ? request : this.texts.read(digest), 'messages');
+    } catch (error) {
+      if (isDamage(error) || hasCode(error, 'store_corrupt')) return null;
+      throw error;
+    }
   }
 
   /** Replaces a row. False if the run has newer events. */
@@ -129,6 +151,11 @@ function prepare(db: Database.Database) {
   return {
     accepted: db
       .prepare<[string], number>('select seq from events where stream = ? and version = 1')
+      .pluck(),
+    request: db
+      .prepare<[string], string>(
+        `select data from events where stream = ? and version = 1 and type = 'run.accepted'`,
+      )
       .pluck(),
     endedAt: db.prepare<[number], number>('select at from events where seq = ?').pluck(),
     last: db

@@ -36,6 +36,7 @@ export function createStoreHere(options: SqliteOptions): EventStore {
   return createStore(
     {
       ask,
+      findsRequests: true,
       get rewritten() {
         return rewritten;
       },
