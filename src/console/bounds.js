@@ -46,8 +46,6 @@ export const TIMELINE_ROWS = 200;
 export const MODELS_SHOWN = 200;
 /** Providers in the table. */
 export const PROVIDERS_SHOWN = 100;
-/** Calls of tools that wait for a person, the newest. */
-export const APPROVALS_SHOWN = 100;
 /** Characters of the value of a setting. */
 export const VALUE_CHARACTERS = 300;
 /** Instances of one machine to choose from. */

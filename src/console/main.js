@@ -5,7 +5,7 @@ import { followChosen } from './state/chosen-run.js';
 import { lookAround } from './state/look.js';
 import { changed } from './state/model.js';
 import { followPresent } from './state/present.js';
-import { mountApprovals } from './views/approvals-view.js';
+import { followApprovals, mountApprovals } from './views/approvals-view.js';
 import { mountAsk } from './views/ask-view.js';
 import { mountChat } from './views/chat-view.js';
 import { mountDaemon } from './views/daemon-view.js';
@@ -28,7 +28,7 @@ import { mountSettings } from './views/settings-view.js';
 import { mountTarget } from './views/target-view.js';
 import { mountTime } from './views/time-view.js';
 
-/** Builds the page: the views once, and the two streams while a user is signed in. */
+/** Builds the page: the views once, and the streams while a user is signed in. */
 let streams = new AbortController();
 streams.abort();
 
@@ -71,6 +71,7 @@ mountSession({
     if (!streams.signal.aborted) return;
     streams = new AbortController();
     void followPresent(streams.signal);
+    void followApprovals(streams.signal);
     followLogs(streams.signal);
     void lookAround(streams.signal);
   },

@@ -47,6 +47,20 @@ export const approvalList = named(
 );
 export type ApprovalList = v.InferOutput<typeof approvalList>;
 
+/** What has changed of the newest calls that wait. The first message has all of them. */
+export const approvalChanges = named(
+  'ApprovalChanges',
+  object({
+    /** Calls that are new among them, or have changed. `since` is their order. */
+    approvals: v.array(approval),
+    /** Ids of calls that are not among them any more. Absent: none. */
+    removed: v.exactOptional(v.array(text)),
+    /** How many older calls wait now, which are not among them. Absent: none. */
+    older: v.exactOptional(whole),
+  }),
+);
+export type ApprovalChanges = v.InferOutput<typeof approvalChanges>;
+
 /** The newest of a list whose oldest is the first. */
 export function newestOf(all: ApprovalRecord[], limit: number): ApprovalList {
   const approvals = all.slice(-limit);

@@ -8,16 +8,14 @@ import { askDaemon } from '../connect/ask-daemon.ts';
  */
 export async function callId(paths: Paths, written = ''): Promise<string> {
   if (written !== 'last') return written;
-  const { approvals } = await askDaemon(paths, 'approval.list', {});
+  const { approvals, older = 0 } = await askDaemon(paths, 'approval.list', { limit: SHOWN });
   const [only, ...more] = approvals;
   if (only === undefined)
     throw new SvcError('approval_unknown', 'No call of a tool waits for you.');
   if (more.length === 0) return only.id;
-  throw new SvcError('usage', `${approvals.length} calls wait for you, so "last" names none.`, {
-    hint: `Name one: ${approvals
-      .map(({ id }) => id)
-      .slice(0, SHOWN)
-      .join(', ')}`,
+  const count = approvals.length + older;
+  throw new SvcError('usage', `${count} calls wait for you, so "last" names none.`, {
+    hint: `Name one: ${approvals.map(({ id }) => id).join(', ')}`,
   });
 }
 

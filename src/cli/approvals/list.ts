@@ -7,7 +7,8 @@ import { table } from '../print/table.ts';
 import { commandsFor } from './call-text.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
-  const { approvals } = await askDaemon(paths, 'approval.list', {});
+  const limit = json ? {} : { limit: TABLE_ROWS };
+  const { approvals, older = 0 } = await askDaemon(paths, 'approval.list', limit);
   if (json) printJson({ approvals });
   else if (approvals.length === 0) note('No call of a tool waits for you.');
   else {
@@ -26,11 +27,14 @@ export async function run({ paths, json }: Context): Promise<number> {
         { spare: ['SERVER', 'SAYS', 'SINCE', 'WAITS FOR'] },
       ),
     );
+    if (older > 0) note(`${older} older calls wait too. To see all: svc approvals list --json`);
     for (const state of new Set(approvals.map((call) => call.state)))
       note(`For ${waitsFor(state)}: ${commandsFor({ id: '<id>', state })}`);
   }
   return 0;
 }
+
+const TABLE_ROWS = 100;
 
 function waitsFor(state: string): string {
   return state === 'lost' ? 'a decision' : 'an approval';

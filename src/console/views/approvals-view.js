@@ -1,19 +1,19 @@
 // @ts-check
-import { APPROVALS_SHOWN, SETTLE_MS } from '../bounds.js';
-import { ApiError, ask } from '../daemon/api.js';
-import { actionButton, gathered, inTurn } from '../parts/act.js';
+import { SETTLE_MS } from '../bounds.js';
+import { ask } from '../daemon/api.js';
+import { follow } from '../daemon/socket.js';
+import { actionButton } from '../parts/act.js';
 import { moment } from '../parts/clock.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
 import { addressOf, onPlace, place } from '../state/address.js';
 import { changed, model, on } from '../state/model.js';
-import { onEvent } from '../state/present.js';
 import { wordsOf } from '../state/tone.js';
 
 /**
  * The calls of tools that wait for a person, always of the present.
  *
- * 1. Events of runs say when to read them again. So what was decided elsewhere leaves.
+ * 1. The daemon sends the newest of them, then what changes. So what was decided elsewhere leaves.
  * 2. A card stays the same element, with its text and its busy button, while its call waits.
  * 3. When a card leaves, others move. For a moment they take no clicks, and the focus goes to a
  *    card and to no button. So a second click or a second Enter decides about no other call.
@@ -21,38 +21,57 @@ import { wordsOf } from '../state/tone.js';
  * @typedef {import('../state/model.js').Approval} Approval
  */
 export function mountApprovals() {
-  on(['connection'], () => void (model.connected && read()));
-  onEvent(({ type }, moved) => {
-    if (moved && type.startsWith('run.')) soon();
-  });
   on(['approvals', 'snapshot'], draw);
   onPlace(draw);
   on(['run', 'snapshot'], drawLinks);
 }
 
-/** Calls that wait too, and are not read. */
+/** Older calls that wait too. */
 let older = 0;
-/** Why there is no list; empty when there is. */
+/** Why the list may be old; empty when it is not. */
 let problem = '';
 
-const read = inTurn(async () => {
-  /** @type {import('../../contract/approvals.ts').ApprovalList | string} */
-  const list = await ask(`/v1/approvals?limit=${APPROVALS_SHOWN}`).catch((error) => {
-    if (!(error instanceof ApiError)) throw error;
-    return error.message;
+/**
+ * Until the signal aborts. The first message of a connection has all calls that are shown.
+ * @param {AbortSignal} signal
+ */
+export function followApprovals(signal) {
+  let isFirst = true;
+  return follow({
+    path: () => '/v1/approvals/events',
+    onOpen: () => {
+      isFirst = true;
+    },
+    onMessage: (changes) => {
+      take(changes, isFirst ? [] : model.approvals);
+      isFirst = false;
+      problem = '';
+    },
+    onLost: () => {
+      problem = 'The daemon does not say which calls wait. The page asks it again.';
+      changed('approvals');
+    },
+    signal,
   });
-  problem = typeof list === 'string' ? list : '';
-  if (typeof list !== 'string') {
-    const { approvals } = list;
-    const known = new Set(model.approvals.map(keyOf));
-    const fresh = approvals.findLast((one) => !known.has(keyOf(one)));
-    if (fresh !== undefined) say(byId('announce'), `${nameOf(fresh)} waits for you.`);
-    model.approvals = approvals;
-    older = list.older ?? 0;
-  }
+}
+
+/**
+ * @param {import('../../contract/approvals.ts').ApprovalChanges} changes
+ * @param {readonly Approval[]} before
+ */
+function take(changes, before) {
+  const known = new Set(model.approvals.map(keyOf));
+  const fresh = changes.approvals.findLast((one) => !known.has(keyOf(one)));
+  if (fresh !== undefined) say(byId('announce'), `${nameOf(fresh)} waits for you.`);
+  const waiting = new Map(before.map((one) => [one.id, one]));
+  for (const id of changes.removed ?? []) waiting.delete(id);
+  for (const one of changes.approvals) waiting.set(one.id, one);
+  model.approvals = [...waiting.values()].toSorted(
+    (a, b) => Date.parse(a.since) - Date.parse(b.since),
+  );
+  older = changes.older ?? 0;
   changed('approvals');
-});
-const soon = gathered(read);
+}
 
 /** @param {Approval} one */
 function keyOf({ id, state, since }) {
@@ -78,7 +97,7 @@ function draw() {
 /** @param {number} count */
 function note(count) {
   if (count === 0) return 'No call of a tool waits for you.';
-  const shown = older > 0 ? ` The newest ${APPROVALS_SHOWN} are shown.` : '';
+  const shown = older > 0 ? ` The newest ${model.approvals.length} are shown.` : '';
   const present = model.past === null ? '' : ' This is the present, not the past.';
   return `${count === 1 ? '1 call waits' : `${count} calls wait`} for you.${shown}${present}`;
 }
@@ -224,12 +243,10 @@ function button(text, name, work, bad = false) {
  */
 async function decide(one, body, said) {
   const path = `/v1/approvals/${encodeURIComponent(one.id)}`;
-  try {
-    await ask(path, { method: 'POST', body });
-  } finally {
-    // A call that another client decided leaves, too.
-    await read();
-  }
+  await ask(path, { method: 'POST', body });
+  // The daemon says so too. Until then nobody decides about it again.
+  model.approvals = model.approvals.filter((each) => keyOf(each) !== keyOf(one));
+  changed('approvals');
   say(byId('announce'), `${nameOf(one)} ${said}.`);
 }
 

@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import {
-  type ApprovalList,
+  type ApprovalChanges,
   approval,
+  approvalChanges,
   approvalList,
   decisionInput,
   newestOf,
@@ -279,14 +280,28 @@ export const runOperations = {
     call: ({ runtime }, { limit }) => newestOf(runtime.approvals.list(), limit ?? APPROVALS_MAX),
   }),
   // Before `approval.get`, whose route has a parameter at the same place.
-  'approval.watch': elsewhere<null, ApprovalList>()({
-    summary: 'The newest 100 calls that wait for a person: now, and again at each change.',
+  'approval.watch': elsewhere<null, ApprovalChanges>()({
+    summary: 'The newest 100 calls that wait for a person, then each change of them.',
+    result: approvalChanges,
     streams: true,
     access: 'approve',
     method: 'approvals.watch',
     http: 'GET /v1/approvals/events',
     query: noQuery,
-    grpc: { rpc: 'WatchApprovals', answer: 'ApprovalList', request: {} },
+    grpc: {
+      rpc: 'WatchApprovals',
+      answer: 'ApprovalChanges',
+      request: {},
+      fields: {
+        approvals: {
+          id: 1,
+          type: 'Approval',
+          says: 'First all of them, then what is new or has changed. `since` is their order.',
+        },
+        older: { id: 2, says: 'How many older calls wait besides. Absent: none.' },
+        removed: { id: 3, says: 'Ids of calls that are not among them any more.' },
+      },
+    },
   }),
   'approval.get': operation({
     summary: 'One call that waits for a person, with its whole arguments.',

@@ -2,7 +2,7 @@ import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
 import { Notifier } from '../../async/notifier.ts';
-import type { ApprovalList, ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
+import type { ApprovalChanges, ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
 import { wrong } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
@@ -20,12 +20,16 @@ export class Approvals {
   private readonly kernel: Kernel;
   private readonly servers: Servers;
   private readonly changed = new Notifier();
+  /** All watchers share it until the next change. */
+  private newest: Newest | null = null;
 
   constructor(kernel: Kernel, servers: Servers) {
     this.kernel = kernel;
     this.servers = servers;
     kernel.subscribe({ machine: 'run' }, (_, { context }) => {
-      if (context.calls.length > 0) this.changed.notify();
+      if (context.calls.length === 0) return;
+      this.newest = null;
+      this.changed.notify();
     });
   }
 
@@ -34,24 +38,52 @@ export class Approvals {
     return this.waiting().map(({ run_id, call }) => this.record(run_id, call));
   }
 
-  /** The newest now and at each change, the oldest first. A slow reader misses lists between. */
-  async *watch(signal: AbortSignal): AsyncGenerator<ApprovalList, void> {
-    for (let last: string | null = null; !signal.aborted; ) {
+  /**
+   * The newest, then what changes of them, the oldest first. A slow reader gets several changes as
+   * one.
+   */
+  async *watch(signal: AbortSignal): AsyncGenerator<ApprovalChanges, void> {
+    let sent: Pick<Newest, 'versions'> & { older: number | null } = NOTHING_SENT;
+    this.newest = null;
+    while (!signal.aborted) {
       const changed = this.changed.next(signal);
-      const waiting = this.waiting();
-      const newest = waiting.slice(-WATCHED_MAX);
-      const approvals = newest.map(({ run_id, call }) => this.record(run_id, call));
-      const older = waiting.length - newest.length;
-      const shown = approvals.map(({ id, state, until }) => `${id} ${state} ${until}`);
-      const now = `${older} ${shown.join()}`;
-      if (now !== last) yield older === 0 ? { approvals } : { approvals, older };
-      last = now;
+      this.newest ??= this.findNewest();
+      const { calls, versions, older } = this.newest;
+      const approvals = calls
+        .filter(({ id }) => versions.get(id) !== sent.versions.get(id))
+        .map(({ run_id, call }) => this.record(run_id, call));
+      const removed = [...sent.versions.keys()].filter((id) => !versions.has(id));
+      if (approvals.length > 0 || removed.length > 0 || older !== sent.older)
+        yield {
+          approvals,
+          ...(removed.length === 0 ? {} : { removed }),
+          ...(older === 0 ? {} : { older }),
+        };
+      sent = { versions, older };
       await changed;
     }
   }
 
+  /** What watchers see now: the newest calls, as many as fit. */
+  private findNewest(): Newest {
+    const waiting = this.waiting();
+    const calls: Newest['calls'] = [];
+    let bytes = 0;
+    for (const { run_id, call } of waiting.slice(-WATCHED_MAX).reverse()) {
+      bytes += call.arguments.length;
+      if (calls.length > 0 && bytes > WATCHED_BYTES) break;
+      calls.unshift({ id: approvalId(run_id, call.call), run_id, call });
+    }
+    const versionOf = ({ state, approve_until }: ToolCall) => `${state} ${approve_until}`;
+    return {
+      calls,
+      versions: new Map(calls.map(({ id, call }) => [id, versionOf(call)])),
+      older: waiting.length - calls.length,
+    };
+  }
+
   /** The calls that wait, the oldest first. */
-  private waiting(): { run_id: RunKey; call: ToolCall }[] {
+  private waiting(): WaitingCall[] {
     return [...this.kernel.instances.values()]
       .flatMap(({ stream, snapshot }) =>
         isRun(stream)
@@ -154,8 +186,22 @@ export class Approvals {
   }
 }
 
-/** A watcher gets as many at each change, and the number of the others. */
-export const WATCHED_MAX = 100;
+interface WaitingCall {
+  run_id: RunKey;
+  call: ToolCall;
+}
+
+/** What a watcher knows: the newest calls, what of each may change, and how many are older. */
+interface Newest {
+  calls: (WaitingCall & { id: string })[];
+  versions: ReadonlyMap<string, string>;
+  older: number;
+}
+
+const NOTHING_SENT = { versions: new Map<string, string>(), older: null };
+
+/** Calls that a watcher knows, and characters of their arguments. At least one has room. */
+export const [WATCHED_MAX, WATCHED_BYTES] = [100, 1_048_576];
 
 function sinceOf({ state, started_at, requested_at }: ToolCall): number {
   return (state === 'lost' ? (started_at ?? requested_at) : requested_at) ?? 0;

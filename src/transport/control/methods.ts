@@ -111,7 +111,7 @@ function waysOf({ runtime, limits, home, by }: Required<MethodsOptions>) {
       return read();
     },
     'approval.watch': async (_, reply) => {
-      for await (const list of runtime.approvals.watch(reply.signal)) await reply.event(list);
+      for await (const changes of runtime.approvals.watch(reply.signal)) await reply.event(changes);
       return null;
     },
     'model.pull': async ({ reference, name = null, sha256 = null, anyway }, reply) => {

@@ -126,8 +126,8 @@ function streamsOf({
       }
     }),
     WatchApprovals: watching(closing, async (runtime, stream, signal) => {
-      for await (const list of runtime.approvals.watch(signal))
-        await stream.send([list], { size: textLength(list), holders: 0 });
+      for await (const changes of runtime.approvals.watch(signal))
+        await stream.send([changes], { size: textLength(changes), holders: 0 });
     }),
   };
 }

@@ -32,8 +32,8 @@ export const runDifferences: Differences = {
     answers: { 200: { type: 'text/event-stream' } },
     answer: (context) =>
       streamEvents(context, null, async ({ signal, write }) => {
-        for await (const list of context.runtime.approvals.watch(signal))
-          await write(`event: approvals\ndata: ${JSON.stringify(list)}\n\n`);
+        for await (const changes of context.runtime.approvals.watch(signal))
+          await write(`event: approvals\ndata: ${JSON.stringify(changes)}\n\n`);
         throw whyCut(context, 'The daemon stops. Ask again after its next start.');
       }),
   },

@@ -22,8 +22,8 @@ import { createLogSender, type LogSourceOptions } from './logs.ts';
 import { sendAll } from './send-all.ts';
 
 /**
- * The WebSocket routes of the HTTP listener: `GET /v1/logs`, `GET /v1/events`, and the `talks` of
- * the APIs of others.
+ * The WebSocket routes of the HTTP listener: `GET /v1/logs`, `GET /v1/events`,
+ * `GET /v1/approvals/events`, and the `talks` of the APIs of others.
  *
  * 1. An upgrade passes the same checks as a request: target, Host, Origin, token. A refusal is an
  *    HTTP answer with the error envelope.
@@ -70,7 +70,7 @@ interface Connected {
 
 /** What is at a path. `open` reads the query, and returns what sends the data. */
 interface Place {
-  scope: 'read' | 'run';
+  scope: 'read' | 'run' | 'approve';
   sockets: WebSocketServer;
   open(request: IncomingMessage, holder: Holder): Sender;
 }
@@ -124,6 +124,17 @@ export function attachSockets(
           outflow,
           heard,
         );
+    },
+  });
+  places.set('/v1/approvals/events', {
+    scope: 'approve',
+    sockets: readers,
+    open: (_, holder) => {
+      const { approvals } = runtime.as(holder);
+      return async ({ client, outflow, signal }) => {
+        for await (const changes of approvals.watch(signal))
+          if (!(await sendAll(client, [JSON.stringify(changes)], outflow))) return;
+      };
     },
   });
   for (const { path, talk } of options.talks ?? [])

@@ -2,12 +2,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunEvent } from '../../../machines/run/context.ts';
 import type { Kernel } from '../../../src/kernel/kernel.ts';
-import { Approvals, WATCHED_MAX } from '../../../src/runtime/tools/approvals.ts';
+import { Approvals, WATCHED_BYTES, WATCHED_MAX } from '../../../src/runtime/tools/approvals.ts';
 
 /** What a person must decide, of many runs at one time. */
 
 /** Approvals of so many runs, each with one call that waits. The last one is the newest. */
-function waiting(count: number) {
+function waiting(count: number, args = '{}') {
   let hear = (_: unknown, __: object): void => {};
   const call = (at: number) => ({
     call: 1,
@@ -15,7 +15,7 @@ function waiting(count: number) {
     name: 'files__write',
     server: 'files',
     tool: 'write',
-    arguments: '{}',
+    arguments: args,
     state: 'requested',
     approval: 'ask',
     requested_at: at,
@@ -46,25 +46,62 @@ function waiting(count: number) {
 
 const idOf = (at: number) => `run_${String(at).padStart(4, '0')}.1`;
 
-test('a watcher gets the newest 100, and the number of the others', async () => {
-  const { approvals, decide } = waiting(WATCHED_MAX + 2);
+/** The next message, with ids for calls. */
+const reader = ({ approvals }: ReturnType<typeof waiting>) => {
   const abort = new AbortController();
   const watched = approvals.watch(abort.signal);
+  const read = async () => (await watched.next()).value ?? { approvals: [] };
   const next = async () => {
-    const { value } = await watched.next();
-    const ids = value?.approvals.map(({ id }) => id) ?? [];
-    return [ids.length, ids[0], ids.at(-1), value && 'older' in value ? value.older : 'absent'];
+    const { approvals: calls, ...rest } = await read();
+    return { ...rest, ids: calls.map(({ id }) => id) };
   };
-  const last = idOf(WATCHED_MAX + 1);
-  assert.equal(await next(), [WATCHED_MAX, idOf(2), last, 2]);
+  const leave = async () => {
+    abort.abort();
+    await watched.return();
+  };
+  return { read, next, leave };
+};
+
+test('a watcher gets the newest 100, then what changes of them, and the number of the others', async () => {
+  const all = waiting(WATCHED_MAX + 2);
+  const { decide } = all;
+  const { next, leave } = reader(all);
+  const ids = Array.from({ length: WATCHED_MAX }, (_, at) => idOf(at + 2));
+  assert.equal(await next(), { ids, older: 2 });
   decide(50);
-  assert.equal(await next(), [WATCHED_MAX, idOf(1), last, 1]);
+  assert.equal(await next(), { ids: [idOf(1)], removed: [idOf(50)], older: 1 }, 'the next older');
   decide(0);
-  assert.equal(await next(), [WATCHED_MAX, idOf(1), last, 'absent'], 'exactly as many');
+  assert.equal(await next(), { ids: [] }, 'exactly as many, so none is older');
   decide(1);
-  assert.equal(await next(), [WATCHED_MAX - 1, idOf(2), last, 'absent']);
-  abort.abort();
-  await watched.return();
+  assert.equal(await next(), { ids: [], removed: [idOf(1)] });
+  await leave();
+});
+
+test('of 5,000 calls that wait, each watcher hears of a decision in less than 2 kB', async () => {
+  const all = waiting(5000);
+  const watchers = [reader(all), reader(all)];
+  for (const { next } of watchers) assert.is((await next()).older, 4900);
+  all.decide(4950);
+  all.decide(4951);
+  for (const { read, leave } of watchers) {
+    const message = await read();
+    assert.equal(message.removed, [idOf(4950), idOf(4951)], 'two changes are one message');
+    assert.is(message.older, 4898);
+    assert.ok(JSON.stringify(message).length < 2000, `${JSON.stringify(message).length} bytes`);
+    await leave();
+  }
+});
+
+test('long arguments of calls that wait leave out older calls, and never the newest', async () => {
+  const all = waiting(4, 'x'.repeat(WATCHED_BYTES / 2));
+  const { next, leave } = reader(all);
+  assert.equal(await next(), { ids: [idOf(2), idOf(3)], older: 2 });
+  all.decide(2);
+  assert.equal(await next(), { ids: [idOf(1)], removed: [idOf(2)], older: 1 });
+  await leave();
+  const large = reader(waiting(2, 'x'.repeat(WATCHED_BYTES + 1)));
+  assert.equal(await large.next(), { ids: [idOf(1)], older: 1 });
+  await large.leave();
 });
 
 test('the list for one question has all of them, the oldest first', () => {

@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { status } from '@grpc/grpc-js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { WebSocket } from 'ws';
 import { withoutNull } from '../../../src/contract/check.ts';
 import { SCOPES } from '../../../src/contract/words.ts';
 import { unbounded } from '../../../src/transport/auth/holder.ts';
@@ -136,33 +138,44 @@ test('a token with approve hears of each request and decision, and of nothing el
   const reading = (async () => {
     for await (const bytes of response.body ?? []) text += Buffer.from(bytes).toString();
   })().catch(() => {});
-  const overHttp = () => [...text.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => json);
+  const overHttp = (): Message[] =>
+    [...text.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => JSON.parse(json));
   const watched = client.stream('WatchApprovals', {}, approve);
-  const lists = () => watched.updates.map(({ approvals = [] }) => approvals.map(fieldsOf));
-  await waitFor('the lists of now', () => lists().length === 1 && overHttp().length === 1);
-  assert.equal(lists(), [[]]);
+  const socket = new WebSocket(`${real.url.replace('http', 'ws')}/v1/approvals/events`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
+  const overSocket: Message[] = [];
+  socket.on('message', (data) => overSocket.push(JSON.parse(String(data))));
+  const each = () => [watched.updates, overHttp(), overSocket];
+  const all = (what: string, holds: (last: Message) => boolean) =>
+    waitFor(what, () => each().every((messages) => holds(messages.at(-1) ?? {})));
+  await waitFor('the messages of now', () => each().every(({ length }) => length === 1));
+  assert.equal(overHttp(), [{ approvals: [] }]);
   const secret = { prompt: 'the secret', tool_servers: ['files'] };
   const run = client.stream('Run', secret, { token: 'run' });
   const id = await run.runId;
-  await waitFor('the first request', () => lists().at(-1)?.length === 1);
+  await all('the first request', ({ approvals }) => approvals?.length === 1);
   const shown = (await real.get('/v1/approvals')).json.approvals.map(withoutNull);
-  assert.equal(lists().at(-1), shown);
+  assert.equal(watched.updates.at(-1)?.approvals.map(fieldsOf), shown);
   await client.ask('Decide', { id: `${id}.1`, decision: 'allow' }, approve);
-  await waitFor('the second request', () => lists().at(-1)?.[0]?.id === `${id}.2`);
+  await all('the second request', ({ approvals }) => approvals?.[0]?.id === `${id}.2`);
   await client.ask('Decide', { id: `${id}.2`, decision: 'deny' }, approve);
-  await waitFor('nothing waits', () => lists().at(-1)?.length === 0);
+  await all('nothing waits', ({ removed }) => removed?.[0] === `${id}.2`);
   assert.is((await run.ended).code, status.OK);
-  await waitFor('the last list', () => overHttp().at(-1) === '{"approvals":[]}');
-  const ids = (list: Message[]) => list.map(({ id }) => id);
-  const each = overHttp().map((json) => ids(JSON.parse(json).approvals));
-  for (const seen of [each, lists().map(ids)]) {
-    const changes = seen.filter((list) => list.length > 0);
-    assert.equal(changes, [[`${id}.1`], [`${id}.2`]], 'once each');
+  for (const messages of each()) {
+    const of = (name: 'approvals' | 'removed') =>
+      messages.flatMap((message) => (message[name] ?? []).map((one: Message) => one.id ?? one));
+    assert.equal(of('approvals'), [`${id}.1`, `${id}.2`], 'once each');
+    assert.equal(of('removed'), [`${id}.1`, `${id}.2`], 'once each');
   }
-  assert.not.match(`${text}${JSON.stringify(watched.updates)}`, /secret|Not carried|done/);
+  assert.not.match(
+    `${text}${JSON.stringify([watched.updates, overSocket])}`,
+    /secret|Not carried|done/,
+  );
   abort.abort();
   watched.call.cancel();
-  await Promise.all([reading, watched.ended]);
+  socket.terminate();
+  await Promise.all([reading, watched.ended, once(socket, 'close')]);
   for (const token of ['read', 'run']) {
     const refused = client.stream('WatchApprovals', {}, { token });
     assert.is((await refused.ended).code, status.PERMISSION_DENIED);
