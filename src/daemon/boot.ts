@@ -76,11 +76,12 @@ export class Boot {
 
   private async start(): Promise<void> {
     try {
-      await startDaemon(this.parts, this.ended.signal).finally(() => {
+      const recoverRest = await startDaemon(this.parts, this.ended.signal).finally(() => {
         this.isStarting = false;
       });
       const { runtime, warning } = this.parts;
       notifyParent({ type: 'ready', status: { ...runtime.status(), warning: warning() } });
+      await recoverRest();
     } catch (error) {
       if (error !== STOPPED) this.fail(error);
     }

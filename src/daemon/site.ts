@@ -102,8 +102,8 @@ function localSite({ paths, config, onFatal, mending }: SiteOptions): Site {
     size: () => logBytes(paths.database),
     place: null,
     isMine: async () => true,
-    membership: ({ kernel }) => ({
-      runs: new OneDaemon(kernel),
+    membership: ({ kernel, scheduler }) => ({
+      runs: new OneDaemon(kernel, scheduler.unrecovered, store),
       join: async ({ last_boot_id }) => ({ last_boot_id, is_clock_set: false }),
       joined: async () => {},
       start: () => {},

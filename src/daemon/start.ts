@@ -1,15 +1,17 @@
 import type { DaemonEvent, LastBoot } from '../../machines/daemon/context.ts';
 import { ENDINGS } from '../../machines/daemon/context.ts';
 import type { NewEvent } from '../../machines/events.ts';
+import { isIn } from '../../machines/step.ts';
 import { isClearText } from '../config/address.ts';
 import { outdatedNames } from '../config/renamed.ts';
+import { isPostgres } from '../config/store/address.ts';
 import { hasCode } from '../errors.ts';
 import { boundCompiledCode, compiledCode } from '../home/compiled-code.ts';
 import { hostBootId } from '../home/host.ts';
 import { platform } from '../home/platform.ts';
 import { folderOf, writeRuntimeFile } from '../home/runtime-file.ts';
 import { forgetStart } from '../home/starting.ts';
-import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
+import { type RecoveryProgress, readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
 import type { EventStore } from '../store/port.ts';
 import { removeSignInPages } from '../transport/auth/sign-in-page.ts';
@@ -21,8 +23,9 @@ export const STOPPED = Symbol('stopped');
 /**
  * Starts the parts of the owner of the home, and records each step as an event. The TCP listeners
  * are bound before the store is opened, so that clients see `starting`. `ended`: the boot is over.
+ * Resolves when the daemon is ready, with the work that is left: the recovery of a long queue.
  */
-export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<void> {
+export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() => Promise<void>> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
   const { runtime, membership } = parts;
   const bound = await parts.listeners.bind();
@@ -70,11 +73,28 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<voi
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({}, unclean(last_boot));
   if (!isRecovering) throw STOPPED;
   await proceed(parts, { type: 'daemon.listening', addresses });
-  const progress = {
+  let recoverQueue = () => Promise.resolve();
+  let isReady = false;
+  const progress: RecoveryProgress = {
     step_runs: parts.config.limits.recover_runs,
-    unreadable: (run_id: string, error: unknown) =>
-      log.error({ err: error, run_id }, 'a run cannot be read from the log, so it does not go on'),
-    made: (runs: number) => proceed(parts, { type: 'daemon.recovery_progressed', runs }),
+    unreadable: (run_id, error) => {
+      log.error({ err: error, run_id }, 'a run cannot be read from the log, so it does not go on');
+      // A daemon that is ready has counted it. One that starts refuses this.
+      void kernel.tryAppend(streams.daemon, { type: 'daemon.run_settled', run_id }).catch(() => {});
+    },
+    made: async (runs) => {
+      if (!isReady) return proceed(parts, { type: 'daemon.recovery_progressed', runs });
+      const daemon = kernel.tail(streams.daemon);
+      if (daemon === undefined || isIn(daemon, 'closing') || !daemon.hasTag('live')) throw STOPPED;
+    },
+    // A node has no long queue: the fleet has it.
+    ...(isPostgres(parts.config.store)
+      ? {}
+      : {
+          later: (rest) => {
+            recoverQueue = rest;
+          },
+        }),
   };
   await proceed(parts, {
     type: 'daemon.runs_recovered',
@@ -82,6 +102,7 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<voi
   });
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
+  isReady = true;
   scheduler.next();
   membership.start();
   parts.diskMonitor.started();
@@ -99,6 +120,7 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<voi
       if (!hasCode(error, 'daemon_stopping') && !hasCode(error, 'run_cancelled'))
         log.warn({ err: error }, 'the engine could not be warmed');
     });
+  return recoverQueue;
 }
 
 function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {

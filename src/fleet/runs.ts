@@ -158,7 +158,9 @@ export class FleetRuns implements Placement {
     return version === tailVersion;
   }
 
-  allowAbsent(): void {}
+  async absent(): Promise<void> {}
+
+  async recovered(): Promise<void> {}
 
   async runsElsewhere(asked_by: string, limit: number): Promise<string[]> {
     const { store, kernel } = this.options;

@@ -1,10 +1,15 @@
+import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { ReportRecord, RunRecord } from '../contract/contract.ts';
 import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 import { SvcError } from '../errors.ts';
 import { type Elsewhere, NobodyElse } from '../kernel/elsewhere.ts';
+import { foldStream } from '../kernel/fold.ts';
 import type { Instance } from '../kernel/instance.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { RunKey } from '../kernel/stream.ts';
+import type { EventStore } from '../store/port.ts';
+import { runRecord } from './runs/record.ts';
+import { Unrecovered } from './runs/unrecovered.ts';
 
 /**
  * Where the runs of the log are. One daemon has them all (`OneDaemon`), or several daemons share
@@ -33,10 +38,15 @@ export interface Placement {
   confirm(): Promise<void>;
   /** Whether a run in the kernel is as any other daemon has read it. */
   isCurrent(instance: Pick<Instance, 'version' | 'tailVersion'>): boolean;
-  /** Throws not_ready if each unfinished run has to be in the kernel. */
-  allowAbsent(): void;
+  /**
+   * An unfinished run is not in the kernel. Resolves where it may stay so, or when that is over.
+   * Throws not_ready where it may not.
+   */
+  absent(run_id: string): Promise<void>;
   /** An unfinished run that is not in the kernel. Throws not_ready, run_unknown. */
   record(run_id: string): Promise<RunRecord>;
+  /** Resolves when the kernel has each run of earlier boots that it gets. */
+  recovered(): Promise<void>;
   /** Unfinished runs of this token that are not in the kernel. */
   runsElsewhere(asked_by: string, limit: number): Promise<string[]>;
   /** Throws busy if as many runs wait as one daemon accepts. `part`: the asker's part of them. */
@@ -61,7 +71,7 @@ export interface PlacementHealth {
   checks: ReportRecord['checks'];
 }
 
-/** The daemon has the log alone, and all runs are in its kernel. */
+/** The daemon has the log alone, and all runs are in its kernel, but for the unrecovered ones. */
 export class OneDaemon implements Placement {
   readonly elsewhere: Elsewhere;
   readonly nodes: NodesPort = {
@@ -72,8 +82,18 @@ export class OneDaemon implements Placement {
     },
   };
 
-  constructor(kernel: Pick<Kernel, 'durableSeq' | 'subscribe'>) {
+  private readonly unrecovered: Unrecovered;
+  private readonly store: Pick<EventStore, 'readStream'> | null;
+
+  /** `store`: where the unrecovered runs are. */
+  constructor(
+    kernel: Pick<Kernel, 'durableSeq' | 'subscribe'>,
+    unrecovered = new Unrecovered(),
+    store: Pick<EventStore, 'readStream'> | null = null,
+  ) {
     this.elsewhere = new NobodyElse(kernel);
+    this.unrecovered = unrecovered;
+    this.store = store;
   }
 
   once: Placement['once'] = (_key, _find, start) => start();
@@ -86,13 +106,21 @@ export class OneDaemon implements Placement {
     return true;
   }
 
-  /** The start has not recovered the run yet. */
-  allowAbsent(): void {
-    throw new SvcError('not_ready');
+  /** Before the daemon is ready, it has recovered no run for sure. */
+  async absent(run_id: string): Promise<void> {
+    if (!this.unrecovered.has(run_id)) throw new SvcError('not_ready');
+    await this.unrecovered.wait(run_id);
   }
 
-  async record(): Promise<RunRecord> {
-    throw new SvcError('not_ready');
+  async record(run_id: string): Promise<RunRecord> {
+    const isThere = this.store !== null && this.unrecovered.has(run_id);
+    const instance = isThere ? await foldStream(this.store, run_id) : undefined;
+    if (instance === undefined) throw new SvcError('not_ready');
+    return runRecord(instance.snapshot as RunSnapshot, instance.seq);
+  }
+
+  recovered(): Promise<void> {
+    return this.unrecovered.wait();
   }
 
   async runsElsewhere(): Promise<string[]> {
@@ -101,7 +129,9 @@ export class OneDaemon implements Placement {
 
   checkRoom(): void {}
 
-  async cancel(): Promise<void> {}
+  cancel(run_id: RunKey): Promise<void> {
+    return this.unrecovered.wait(run_id);
+  }
 
   async waitsFor(): Promise<string | null> {
     return null;

@@ -136,7 +136,7 @@ export function gatedStore(
     runsAt: (...args) => inner.runsAt(...args),
     runBounds: (...args) => inner.runBounds(...args),
     startedStreams: (...args) => inner.startedStreams(...args),
-    unfinishedRuns: () => inner.unfinishedRuns(),
+    unfinishedRuns: (state) => inner.unfinishedRuns(state),
     countRuns: () => inner.countRuns(),
     usage: (query) => inner.usage(query),
     prune: (query) => inner.prune(query),

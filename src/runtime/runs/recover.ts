@@ -14,6 +14,11 @@ export interface RecoveryProgress {
   unreadable?(run_id: RunKey, error: unknown): void;
   /** Called between steps with the number of runs so far. Its error ends the recovery. */
   made(runs: number): Promise<void>;
+  /**
+   * Takes what recovers the queue, for when the daemon is ready, if all runs are more than a step.
+   * Absent: it is recovered at once.
+   */
+  later?(rest: () => Promise<void>): void;
 }
 
 const IN_ONE_STEP: RecoveryProgress = {
@@ -62,7 +67,8 @@ const LAST_EVENTS = 10_000;
  * 1. A run that waited waits again, in the same order. A run that was cut off continues or ends, as
  *    its recovery policy says.
  * 2. Each step is durable before the next begins, so a start that is cut off still makes progress.
- * 3. Deadlines move by the downtime: the time from the end of the boot of the run's last event. The
+ * 3. The start does not wait for a long queue: what `later` gets recovers it.
+ * 4. Deadlines move by the downtime: the time from the end of the boot of the run's last event. The
  *    clock may have been set since. A boot that did not recover the run is part of the downtime.
  */
 export async function recoverRuns(
@@ -105,11 +111,30 @@ export async function recoverRuns(
     }
     await Promise.all(recorded);
   };
-  for (let done = 0; done < unfinished.length; ) {
-    await recoverStep(unfinished.slice(done, done + progress.step_runs));
-    done += progress.step_runs;
-    if (done < unfinished.length) await progress.made(done);
-  }
+  const { step_runs, later } = progress;
+  const recoverAll = async (runs: readonly RunKey[], recovered = (_: readonly RunKey[]) => {}) => {
+    for (let done = 0; done < runs.length; ) {
+      const step = runs.slice(done, done + step_runs);
+      await recoverStep(step);
+      recovered(step);
+      done += step.length;
+      if (done < runs.length) await progress.made(done);
+    }
+  };
+  const { unrecovered } = scheduler;
+  if (later !== undefined && unfinished.length > step_runs)
+    unrecovered.add(await store.unfinishedRuns('queued'));
+  const queued = unfinished.filter((run_id) => unrecovered.has(run_id));
+  await recoverAll(unfinished.filter((run_id) => !unrecovered.has(run_id)));
+  if (queued.length > 0)
+    later?.(async () => {
+      try {
+        await recoverAll(queued, (step) => unrecovered.delete(step));
+      } finally {
+        unrecovered.clear();
+        scheduler.next();
+      }
+    });
   // Some runs may have passed their deadline by now. Runs that are being stopped settle later.
   const { unsettled } = scheduler;
   const suspended = Math.min(cut, unsettled);

@@ -242,8 +242,9 @@ export class Runs {
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
-    if (!head.finished) this.options.placement.allowAbsent();
-    return head;
+    if (head.finished) return head;
+    await this.options.placement.absent(run_id);
+    return kernel.instance(runKey(run_id)) === undefined ? head : this.head(run_id);
   }
 
   /** Position of the last event of the log. Throws store_stalled. */
@@ -391,6 +392,7 @@ async function cancelAll(
   asked_by: string | null,
   cancel: (run_id: string) => Promise<RunRecord>,
 ): Promise<number> {
+  await placement.recovered();
   const here = [...kernel.instances.values()].flatMap(({ stream, tail }) =>
     isRun(stream) && (tail as RunSnapshot).context.asked_by === asked_by ? stream : [],
   );

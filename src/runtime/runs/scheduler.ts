@@ -10,6 +10,7 @@ import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { LocalRoom } from '../../providers/port.ts';
 import { LOCAL } from '../providers/providers.ts';
 import type { OutputBudget } from './output-recorder.ts';
+import { Unrecovered } from './unrecovered.ts';
 import { WaitingRuns } from './waiting-runs.ts';
 
 /**
@@ -29,6 +30,8 @@ import { WaitingRuns } from './waiting-runs.ts';
  *    leaves the list when its end is durable.
  */
 export class Scheduler {
+  /** They are in the queue too, and nothing starts before the kernel has them. */
+  readonly unrecovered = new Unrecovered();
   private readonly queue = new WaitingRuns<Waiting>();
   private readonly active = new ActiveRuns();
   /** Runs whose tools work, or that wait for a person. */
@@ -73,7 +76,7 @@ export class Scheduler {
   }
 
   get queued(): number {
-    return this.queue.size;
+    return this.queue.size + this.unrecovered.size;
   }
 
   get running(): number {
@@ -82,7 +85,7 @@ export class Scheduler {
 
   /** Runs whose end is not proposed. */
   get unsettled(): number {
-    return this.queue.size + this.active.taken().length + this.parked.size;
+    return this.queued + this.active.taken().length + this.parked.size;
   }
 
   /** The same of the token with this name, or of all tokens. */
@@ -127,7 +130,7 @@ export class Scheduler {
   /** Starts the runs that may start now. */
   next(): void {
     const { kernel, daemon, outputs, room } = this.options;
-    if (this.queue.size === 0 || !outputs.hasRoom) return;
+    if (this.unrecovered.size > 0 || this.queue.size === 0 || !outputs.hasRoom) return;
     const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const now = kernel.clock.now();
