@@ -13,7 +13,7 @@ import { prepareRows, withoutSeq } from './append/commit.ts';
 import { Statement } from './append/statement.ts';
 import type { DatabaseOptions } from './connections.ts';
 import { isDuplicate, isMissing } from './failure.ts';
-import { migrate, RAISE_FORMAT } from './schema.ts';
+import { IMPORTING, lockMigrations, migrate, SCHEMA, schemaVersion } from './schema.ts';
 import { expandData, KnownTexts, releaseTexts } from './texts.ts';
 import { columnsOf, listColumns, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
@@ -33,21 +33,25 @@ export async function openPostgresTarget(options: DatabaseOptions): Promise<LogT
   }
 }
 
-/** The node that appends. It is gone when the transaction ends. */
+/** The node that appends. It is gone when the import ends. */
 const NODE = { node_id: '(import)', epoch: 1 };
 
 /**
- * Writes a log with the statement of each commit, as a node that exists only in its transaction. It
- * owns that transaction.
+ * Writes a log with the statement of each commit, as a node that exists only for that. It owns the
+ * tables until `finish`.
  *
- * 1. It has the lock of migrations, for which each daemon waits that starts. No other node joins.
- * 2. Runs that have not ended are cut off afterwards, also those that waited. The node that claims
+ * 1. Each statement is a transaction. Until the last one the tables have a format that no version
+ *    reads, so an import that was cut off is no log. The next import begins anew.
+ * 2. It has the lock of migrations, for which each daemon waits that starts. No other node joins.
+ * 3. Runs that have not ended are cut off afterwards, also those that waited. The node that claims
  *    one moves its deadlines by the downtime, which counts from the last event of its boot.
  */
 class PostgresTarget implements LogTarget {
   private readonly alone: Alone;
   private last_seq = 0;
   private refers = false;
+  /** What makes the database as it was. Null: nothing has to. */
+  private undo: string | null = null;
   private readonly known = new KnownTexts();
   /** When each boot was last seen. */
   private readonly boots = new Map<string, number>();
@@ -58,10 +62,13 @@ class PostgresTarget implements LogTarget {
 
   async begin(): Promise<void> {
     const { client, name, read } = this.alone;
+    await lockMigrations(client, name, 'lock');
+    const version = await schemaVersion(client);
+    if (version === IMPORTING) await read(WIPE);
+    // Commits of an import need no sync of their own: the last one comes after them.
+    await read('set synchronous_commit = off');
     await read('begin');
     await migrate(client, name, randomUUID());
-    // The writer of the file may be slow.
-    await read('set local idle_in_transaction_session_timeout = 0');
     await read('lock table svc_nodes in share row exclusive mode');
     const [found] = await read<{ is_used: boolean; nodes: number }>(FOUND);
     if (found === undefined || found.is_used)
@@ -71,6 +78,9 @@ class PostgresTarget implements LogTarget {
         hint: 'Stop each node first. See them with: svc nodes',
       });
     await read(JOIN, [NODE.node_id, NODE.epoch]);
+    await read(SET_FORMAT, [String(IMPORTING)]);
+    await read('commit');
+    this.undo = version === 0 ? DROP : WIPE;
   }
 
   async texts(texts: readonly string[]): Promise<void> {
@@ -93,10 +103,7 @@ class PostgresTarget implements LogTarget {
       runs,
       asStored,
     );
-    if (commit.refers && !this.refers) {
-      await this.alone.read(RAISE_FORMAT, [String(TEXTS_FORMAT)]);
-      this.refers = true;
-    }
+    this.refers ||= commit.refers;
     const { texts, ...statement } = commit.statement(NODE, this.known);
     const [answer] = await this.ask<AppendAnswer & Record<string, unknown>>(statement);
     this.known.add(texts);
@@ -146,17 +153,43 @@ class PostgresTarget implements LogTarget {
 
   async finish(): Promise<void> {
     const { read } = this.alone;
+    await read('begin');
+    await read('set local synchronous_commit = on');
+    // It reads the whole log.
+    await read('set local statement_timeout = 0');
     await releaseTexts(this.alone.client, []);
     await read(ADD_BOOTS, [[...this.boots.keys()], [...this.boots.values()]]);
     await read('update svc_runs set node_id = null, waits = false where not finished');
     await read('delete from svc_nodes where node_id = $1', [NODE.node_id]);
+    await read(SET_FORMAT, [String(this.refers ? TEXTS_FORMAT : SCHEMA)]);
     await read('commit');
+    this.undo = null;
   }
 
-  close(): Promise<void> {
-    return this.alone.close();
+  /** What it cannot undo, the next import does. */
+  async close(): Promise<void> {
+    const { read, close } = this.alone;
+    if (this.undo !== null) await read(`rollback; ${this.undo}`).catch(() => {});
+    await close();
   }
 }
+
+const SET_FORMAT = `update svc_meta set value = $1 where name = 'schema'`;
+
+/** What an import writes. Nodes that have gone stay. */
+const WRITTEN =
+  'svc_events, svc_runs, svc_words, svc_usage, svc_embedding_usage, svc_boots, svc_keys, ' +
+  'svc_asks, svc_texts, svc_text_users';
+
+const WIPE = `
+begin;
+truncate ${WRITTEN};
+update svc_log set last_seq = 0, removed = 0, bytes = 0;
+delete from svc_nodes where node_id = '${NODE.node_id}';
+update svc_meta set value = '${SCHEMA}' where name = 'schema';
+commit`;
+
+const DROP = `drop table svc_log, svc_nodes, svc_meta, ${WRITTEN}`;
 
 const FOUND = `
 select last_seq > 0 or exists (select from svc_events) or exists (select from svc_runs)

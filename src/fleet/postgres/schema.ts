@@ -24,6 +24,11 @@ export const SCHEMA = 3;
 export const SERVER_VERSION_MIN = 130_000;
 /** The lock of migrations: the letters `svce`. */
 const MIGRATION_LOCK = 0x73766365;
+/**
+ * In place of the format while a log is imported, and after an import that was cut off. No version
+ * reads such a log.
+ */
+export const IMPORTING = 1_000_000;
 
 /** Columns of runs by the version of the tables that has them first. */
 const of = (since: number | undefined) =>
@@ -203,9 +208,7 @@ export async function schemaVersion(client: ClientBase): Promise<number> {
 export async function migrate(client: ClientBase, name: string, log_id: string): Promise<void> {
   // Only other migrations wait for this one, and a start may be slow.
   await client.query('set local idle_in_transaction_session_timeout = 60000');
-  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]).catch((cause) => {
-    throw codeOf(cause) === TIMEOUT ? busy(name, cause) : cause;
-  });
+  await lockMigrations(client, name, 'xact_lock');
   const version = await schemaVersion(client);
   if (version > LOG_FORMAT) throw tooNew(name, version);
   if (version >= SCHEMA) return addLater(client);
@@ -220,6 +223,20 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
   await addLater(client);
 }
 
+/**
+ * Keeps other migrations away: until the transaction ends, or the session. Each daemon that starts
+ * makes one.
+ */
+export async function lockMigrations(
+  client: ClientBase,
+  name: string,
+  lock: 'xact_lock' | 'lock',
+): Promise<void> {
+  await client.query(`select pg_advisory_${lock}($1)`, [MIGRATION_LOCK]).catch((cause) => {
+    throw codeOf(cause) === TIMEOUT ? busy(name, cause) : cause;
+  });
+}
+
 /** Gives the log a newer format, before the first event that needs it. */
 export const RAISE_FORMAT = `update svc_meta set value = $1 where name = 'schema' and value::integer < $1::integer`;
 
@@ -232,9 +249,16 @@ select exists (select from svc_meta where name = 'schema' and value::integer >= 
   or not exists (select from svc_nodes where gone is null and until > clock_timestamp()
     and version <> (select version from svc_nodes where node_id = $1)) as may`;
 
+/** What `kindOf` a state means. Its index has the same text. */
+export const KINDS = {
+  unfinished: 'not finished',
+  amiss: `finished and state <> 'completed'`,
+} as const;
+
 /** What needs no version of the tables. */
 async function addLater(client: ClientBase): Promise<void> {
-  await addAskers(client);
+  await addIndex(client, 'svc_events_askers', `svc_events (${ASKED_BY}, seq) where ${FIRST}`);
+  await addIndex(client, 'svc_runs_amiss', `svc_runs (state, accepted_seq) where ${KINDS.amiss}`);
   const [found] = (await client.query<{ lacks: boolean }>(LACKS_ADDED)).rows;
   if (found?.lacks === true) await client.query(ADDED.join(';\n'));
   const [texts] = (await client.query<{ there: boolean }>(HAS_TEXTS)).rows;
@@ -250,6 +274,12 @@ function busy(name: string, cause: unknown): SvcError {
 }
 
 export function tooNew(name: string, version: number): SvcError {
+  if (version === IMPORTING)
+    return new SvcError(
+      'store_foreign',
+      `A log is being imported into the database ${name}, or that was cut off.`,
+      { hint: 'Wait until svc import has ended. If it was cut off, run it again: it begins anew.' },
+    );
   return new SvcError(
     'store_foreign',
     `A newer svc made the tables in the database ${name}: version ${version}, and this one knows ${LOG_FORMAT}.`,
@@ -265,19 +295,18 @@ const ASKED_BY = `(replace(data, '\\u', '/u')::json ->> 'asked_by')`;
 const FIRST = `version = 1 and type = 'run.accepted'`;
 
 /**
- * Creates the index, unless it is there. An older version keeps it up to date, so the tables keep
+ * Creates an index, unless it is there. An older version keeps it up to date, so the tables keep
  * their version.
  */
-async function addAskers(client: ClientBase): Promise<void> {
+async function addIndex(client: ClientBase, name: string, on: string): Promise<void> {
   const { rows } = await client.query<{ there: boolean }>(
-    `select to_regclass('svc_events_askers') is not null as there`,
+    'select to_regclass($1) is not null as there',
+    [name],
   );
   if (rows[0]?.there === true) return;
   // A large log takes longer than a usual statement.
   await client.query('set local statement_timeout = 0');
-  await client.query(
-    `create index svc_events_askers on svc_events (${ASKED_BY}, seq) where ${FIRST}`,
-  );
+  await client.query(`create index ${name} on ${on}`);
 }
 
 /** Where the runs of an asker begin. */

@@ -49,7 +49,7 @@ export interface UsageRow extends Beside {
 }
 
 /**
- * Writes a log into an empty store, in one transaction.
+ * Writes a log into an empty store, in a transaction for each part.
  *
  * 1. Nothing is visible before `finish` resolves. Without it, and after a kill, the store is empty.
  * 2. No daemon opens the store meanwhile.

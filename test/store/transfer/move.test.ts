@@ -91,6 +91,29 @@ on('an import into a database that ends early leaves no table, and keeps daemons
   }),
 );
 
+on('an import that was cut off is no log for any daemon, and the next one begins anew', () =>
+  inDatabase(async (options, database, schema) => {
+    const target = await openPostgresTarget(options);
+    await target.texts(['"a text that nobody needs"']);
+    const [importer] = await database.ask(
+      `select pid, state from pg_stat_activity where query like '%svc_text%'
+         and pid <> pg_backend_pid() order by query_start desc limit 1`,
+    );
+    assert.is(importer?.state, 'idle', 'it has no transaction');
+    const [texts] = await database.ask(`select count(*)::int as count from ${schema}.svc_texts`);
+    assert.is(texts?.count, 1, 'each part is written before the next one');
+    await database.ask('select pg_terminate_backend($1)', [importer?.pid]);
+    await target.close();
+    const refused = await database.store().open().then(String, String);
+    assert.match(refused, /A log is being imported into the database .*, or that was cut off/);
+    assert.is(await codeOf(openPostgresSource(options)), 'store_foreign');
+    assert.is((await take(await openPostgresTarget(options), original)).events, 47);
+    const shared = await openPostgresSource(options);
+    assert.ok(shared);
+    assert.is(afterHeader(await textOf(shared)), afterHeader(original));
+  }),
+);
+
 test('a text of several events is one line, and a file without it is refused', () =>
   placed(async (to) => {
     const lines = original.trimEnd().split('\n');
