@@ -418,7 +418,10 @@ export const searchPage = named(
         matches: v.array(v.tuple([whole, whole])),
       }),
     ),
-    /** How many older runs are not searched yet: their index is being built. */
+    /**
+     * How many runs are not searched yet: their index is being built. Of more than 2,000 it is an
+     * estimate.
+     */
     unindexed: v.exactOptional(whole),
   }),
 );

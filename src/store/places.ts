@@ -35,8 +35,15 @@ const continues = (of = '') => `(${inData('$.conversation', of)}) is not null`;
 /** A run that has ended and continues another one. */
 const laterTurn = (of = '') => `${of}finished = 1 and ${continues(of)}`;
 
-/** Creates the indexes of such columns, unless they are there. */
+/** Runs that ended amiss, which no write of another run changes. */
+const amiss = (of = '') => `${of}finished = 1 and ${of}state <> 'completed'`;
+
+/** What `kindOf` a state means. Its index has the same text. */
+export const KINDS = { unfinished: 'r.finished = 0', amiss: amiss('r.') } as const;
+
+/** Creates these indexes, unless they are there. */
 export function addDerived(db: Database.Database): void {
+  db.exec(`create index if not exists runs_amiss on runs (state, accepted_seq) where ${amiss()}`);
   for (const name of RUN_NAMES)
     if (inRuns(name) !== name)
       db.exec(`create index if not exists runs_${name} on runs (${inRuns(name)}, accepted_seq)`);
@@ -104,8 +111,11 @@ export const LATEST = `not exists (
 
 /** The stream with the title of the conversation that a run began. */
 export function titleStream(run_id: string): string {
-  return `conversation:${run_id}`;
+  return `${CONVERSATION}${run_id}`;
 }
+
+/** How the streams of conversations begin. */
+export const CONVERSATION = 'conversation:';
 
 /** The newest run of an origin. */
 export const LAST_OF_ORIGIN =

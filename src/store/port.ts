@@ -187,8 +187,8 @@ export interface PruneQuery {
   /** Removes runs that ended before this time; null: no age limit. */
   before_at: number | null;
   /**
-   * Limit of the removable bytes; null: no limit. Above it, old boots and then finished runs go,
-   * in the order of `pruneOrder`.
+   * Limit of the removable bytes; null: no limit. Above it, history goes in the order of
+   * `pruneOrder`.
    */
   max_bytes: number | null;
   /** For the order: a larger run is large, a run that ended later is young. Default: none. */
@@ -199,8 +199,13 @@ export interface PruneQuery {
    * each clock.
    */
   clock?: { now: number; even_since: number };
-  /** The current boot. Only its finished runs are removed. */
+  /** The current boot. Its finished runs are removed, and what `living` allows. */
   keep_boot: string;
+  /**
+   * Streams of other machines in memory, at a position of the log. What the current boot began
+   * before it in others has ended, and goes like that of earlier boots. Absent: all of it stays.
+   */
+  living?: { streams: readonly string[]; seq: number };
   /** Runs removed in one step. */
   limit: number;
 }
@@ -265,8 +270,8 @@ export interface LogReads {
   conversationUsage(conversation: string): Promise<ConversationSums>;
   /** The run that has this key. */
   getRunByKey(idempotency_key: string): Promise<RunRow | null>;
-  /** Ids of the runs without a terminal event, oldest first. */
-  unfinishedRuns(): Promise<string[]>;
+  /** Ids of the runs without a terminal event, oldest first. With a state: only those in it. */
+  unfinishedRuns(state?: string): Promise<string[]>;
   /**
    * Ids of the runs that were open at an event, oldest first: accepted at or before it, and not
    * ended before it.
@@ -335,7 +340,7 @@ export interface EventStore extends LogReads {
   reserve(): Promise<boolean>;
   /** Deletes the reserve, for other writes on a full disk. False if there was none. */
   spendReserve(): Promise<boolean>;
-  /** How many finished runs a search does not find yet. Absent: it finds all. */
+  /** About how many finished runs a search does not find yet. Absent: it finds all. */
   unindexedRuns?(): Promise<number>;
   /**
    * One small step of removing history; see `pruner.ts`. Throws store_full, and then nothing has

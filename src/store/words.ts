@@ -1,12 +1,9 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
-import { codeOf, isDamage } from './failure.ts';
-import { ofAsker } from './places.ts';
+import { codeOf } from './failure.ts';
 import type { DamagedRun, FoundRun, SearchQuery } from './port.ts';
-import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
-import { snippetOf } from './snippet.ts';
-import { ReadableRuns } from './sqlite/readable.ts';
 import { textOf } from './sqlite/texts-table.ts';
+import { WordSearch } from './word-search.ts';
 
 /**
  * The words of finished runs, in a full-text index beside the log. It follows from the rows of
@@ -47,6 +44,8 @@ const ALL_TO = SET_TO.replace('?', 'coalesce((select max(seq) from events), 0)')
 const [STEP_RUNS, STEP_CHARS] = [100, 1_048_576];
 /** Most events that a step looks at, and that another process may have to look at again. */
 const [STEP_EVENTS, UNSAVED_EVENTS] = [5_000, 100_000];
+/** Rows that a count looks at. What is beyond them is estimated from them. */
+const COUNT_ROWS = 2_000;
 
 const DROP = `drop trigger if exists run_words_removed; 
 drop table if exists run_words; drop view if exists run_words_source;`;
@@ -169,12 +168,24 @@ export class Words {
     return true;
   }
 
-  /** How many finished runs a search does not find yet. */
+  /**
+   * How many finished runs a search does not find yet. Of many it is an estimate, so that it costs
+   * the same in each log.
+   */
   unindexed(): number {
     if (this.dropped) return 0;
-    const { behind, old } = this.statements;
+    const { behind, old, last, first } = this.statements;
     const from = this.builtFrom() ?? 0;
-    return (behind.get(this.to, from) ?? 0) + (old.get(from) ?? 0);
+    const { to } = this;
+    return (
+      estimate(behind.get(to, from), (last.get() ?? to) - to, (at) => at - to) +
+      estimate(old.get(from), from - (first.get() ?? from), (at) => from - at)
+    );
+  }
+
+  /** Whether a log with this end is further than a search may follow. */
+  isFar(last_seq: number): boolean {
+    return last_seq - this.to > FAR_EVENTS;
   }
 
   /** Null if an old log has no run without index. */
@@ -205,6 +216,20 @@ export class Words {
   }
 }
 
+/** Runs among the rows that a count has looked at, and the last of these. */
+interface Counted {
+  runs: number;
+  looked: number;
+  at: number | null;
+}
+
+/** In all positions there are as many as in those that were looked at. */
+function estimate(counted: Counted | undefined, all: number, looked: (at: number) => number) {
+  if (counted === undefined || counted.at === null || counted.looked < COUNT_ROWS)
+    return counted?.runs ?? 0;
+  return Math.round((counted.runs * all) / Math.max(1, looked(counted.at)));
+}
+
 function prepare(db: Database.Database) {
   return {
     index: db.prepare<[string]>(
@@ -215,15 +240,20 @@ function prepare(db: Database.Database) {
     ended: db.prepare<[number, number], { seq: number; run_id: string; chars: number }>(
       `select e.seq, r.run_id, ${charsOf('r.data')} ${ENDED} and e.seq <= ? order by e.seq`,
     ),
-    behind: db
-      .prepare<[number, number], number>(`select count(*) ${ENDED} and r.accepted_seq >= ?`)
-      .pluck(),
+    behind: db.prepare<[number, number], Counted>(
+      `select count(r.run_id) as runs, count(*) as looked, max(e.seq) as at
+         from (select seq, stream from events where seq > ? order by seq limit ${COUNT_ROWS}) e
+         left join runs r on r.run_id = e.stream and r.seq = e.seq and r.finished = 1
+           and r.accepted_seq >= ?`,
+    ),
+    last: db.prepare<[], number | null>('select max(seq) from events').pluck(),
+    first: db.prepare<[], number | null>('select min(accepted_seq) from runs').pluck(),
     from: db.prepare<[], number>(FROM).pluck(),
-    old: db
-      .prepare<[number], number>(
-        'select count(*) from runs where finished = 1 and accepted_seq < ?',
-      )
-      .pluck(),
+    old: db.prepare<[number], Counted>(
+      `select count(*) as runs, count(*) as looked, min(accepted_seq) as at
+         from (select accepted_seq from runs where finished = 1 and accepted_seq < ?
+           order by accepted_seq desc limit ${COUNT_ROWS})`,
+    ),
     rows: db.prepare<[number, number], { accepted_seq: number; chars: number }>(
       `select accepted_seq, ${charsOf('data')} from runs
          where finished = 1 and accepted_seq < ? order by accepted_seq desc limit ?`,
@@ -261,7 +291,8 @@ interface WordStepsOptions {
  * The steps of the index of words. The thread of the log takes them between its calls.
  *
  * 1. A step that fails for want of space is taken again later. Any other failure ends all writing.
- * 2. A search, a count and the close first take the steps that are due, up to a bound.
+ * 2. A search, a count and the close first take the steps that are due, where these are few. Of a
+ *    log that is far ahead they take one: the thread takes the others.
  */
 export class WordSteps {
   private readonly options: WordStepsOptions;
@@ -300,7 +331,9 @@ export class WordSteps {
 
   /** A thread that follows the log leaves few steps. */
   catchUp(): void {
-    for (let steps = 0; steps < CATCH_UP_STEPS && this.follow(); steps += 1);
+    const { words, lastSeq } = this.options;
+    const most = words.isFar(lastSeq()) ? 1 : CATCH_UP_STEPS;
+    for (let steps = 0; steps < most && this.follow(); steps += 1);
   }
 
   private step(take: () => boolean): boolean {
@@ -315,122 +348,5 @@ export class WordSteps {
 }
 
 const CATCH_UP_STEPS = 20;
-
-/** Searches the index of words. */
-class WordSearch {
-  private readonly db: Database.Database;
-  private readonly searches = new Map<string, Database.Statement<[SearchParams], FoundRow>>();
-  private begun: Database.Statement<[string, string, number], string> | null = null;
-
-  constructor(db: Database.Database) {
-    this.db = db;
-  }
-
-  /** Newest first. Throws the error of SQLite if the index is damaged. */
-  find({ terms, before, asked_by, limit }: SearchQuery): (FoundRun | DamagedRun)[] {
-    const match = this.matchOf(terms);
-    if (match === null) return [];
-    const whose = asked_by === undefined ? 'true' : OF_ASKER;
-    const own = asked_by === undefined ? {} : { asked_by };
-    try {
-      const all = this.searchFor(whose).all({ match, before: before ?? null, limit, ...own });
-      return all.map(found);
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-      return this.readable(whose, { match, before: before ?? null, limit, ...own });
-    }
-  }
-
-  /** The same runs, without those in damaged pages. */
-  private readable(whose: string, params: SearchParams): (FoundRun | DamagedRun)[] {
-    const rows = new ReadableRuns(this.db);
-    const at = params.before === null ? null : rows.positionOf(params.before);
-    const positions = this.db
-      .prepare<[SearchParams & { at: number | null }], number>(
-        `select rowid from run_words where run_words match @match and ${whose}
-           and (@at is null or rowid < @at) order by rowid desc limit @limit`,
-      )
-      .pluck()
-      .all({ ...params, at });
-    const one = this.db.prepare<[SearchParams & { at: number }], FoundRow>(
-      searchOf('run_words.rowid = @at'),
-    );
-    const read = (position: number) => one.get({ ...params, before: null, at: position });
-    return [...rows.each(positions, read)].map((row) => ('damage' in row ? row : found(row)));
-  }
-
-  private searchFor(whose: string): Database.Statement<[SearchParams], FoundRow> {
-    const known = this.searches.get(whose) ?? this.db.prepare(searchOf(whose));
-    this.searches.set(whose, known);
-    return known;
-  }
-
-  /**
-   * The terms as FTS5 reads them; null if no word begins like one of them. FTS5 would merge all
-   * words with a beginning, which can take seconds. So a bounded number of them is looked up here.
-   */
-  private matchOf(terms: readonly string[]): string | null {
-    let left = BEGUN_MAX;
-    const all: string[] = [];
-    for (const term of terms) {
-      const begun = isBeginning(term) ? this.wordsLike(term, left + 1) : [term];
-      if (begun.length === 0) return null;
-      if (isBeginning(term)) left -= begun.length;
-      if (left < 0) throw tooManyBegin();
-      all.push(`(${begun.map(quoted).join(' OR ')})`);
-    }
-    return all.join(' AND ');
-  }
-
-  /** The term with each word of the index that its last word may become. */
-  private wordsLike(term: string, limit: number): string[] {
-    if (this.begun === null) {
-      this.db.exec(
-        'create virtual table temp.words_of_runs using fts5vocab (main, run_words, row)',
-      );
-      this.begun = this.db
-        .prepare<[string, string, number], string>(
-          'select term from temp.words_of_runs where term >= ? and term <= ? order by term limit ?',
-        )
-        .pluck();
-    }
-    const [, before = '', last = ''] = /^([\s\S]*?)([\p{L}\p{N}]+)\*$/u.exec(term) ?? [];
-    const folded = last.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
-    return this.begun.all(folded, `${folded}\u{10ffff}`, limit).map((word) => before + word);
-  }
-}
-
-function found({ prompt, answer, ...row }: FoundRow): FoundRun {
-  return { ...row, ...snippetOf([prompt, answer]) };
-}
-
-interface SearchParams {
-  match: string;
-  before: string | null;
-  asked_by?: string;
-  limit: number;
-}
-type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
-
-/** Matches are looked through, newest first: an asker may have many more runs. */
-const OF_ASKER = ofAsker('run_words.rowid');
-
-/**
- * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text
- * of one repeated word would take minutes.
- */
-const searchOf = (whose: string) => `select r.run_id, r.state, r.provider,
-    r.data ->> '$.model' as model, r.data ->> '$.created_at' as created_at,
-    coalesce(r.data ->> '$.conversation', r.run_id) as conversation,
-    highlight(run_words, 0, char(2), char(3)) as prompt,
-    highlight(run_words, 1, char(2), char(3)) as answer
-  from run_words cross join runs r on r.accepted_seq = run_words.rowid
-  where run_words match @match and ${whose}
-    and (@before is null
-      or run_words.rowid < (select accepted_seq from runs where run_id = @before))
-  order by run_words.rowid desc limit @limit`;
-
-/** A term as FTS5 reads it: in quotes, nothing of it is an operator. */
-function quoted(term: string): string {
-  return `"${term.replaceAll('"', '""')}"`;
-}
+/** A step has at most 100 runs, and a short run has four events. */
+const FAR_EVENTS = CATCH_UP_STEPS * STEP_RUNS * 4;

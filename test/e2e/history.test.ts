@@ -4,6 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
+import { ask as get } from '../torture/http.ts';
 
 const test = suite<{ home: PausedHome }>('what is kept of runs');
 
@@ -120,6 +121,10 @@ test('runs beyond the bounds go while the daemon runs, and their text with them'
   await waitFor('the first are gone', () => !holding(home, ['Rumpelstiltskin 0']).length);
   const { stdout } = await home.svc(['runs', 'list', '--json']);
   assert.match(stdout, 'Rumpelstiltskin 3');
+  const { length } = JSON.parse(stdout).runs;
+  assert.ok(length < 4);
+  const { text } = await get(home, '/metrics');
+  assert.match(text, new RegExp(`^svc_runs\\{state="finished"\\} ${length}$`, 'm'));
   await home.svc(['stop']);
   assert.match((await home.svc(['doctor'])).stdout, 'chain and database are intact');
 });

@@ -582,7 +582,7 @@ function testRuns(opened: Opened): void {
       accepted(
         1,
         kinds.map(([state, provider, model], index) =>
-          run(`run_${index}`, { state, provider, model }),
+          run(`run_${index}`, { state, provider, model, finished: true }),
         ),
       ),
     );
@@ -595,6 +595,8 @@ function testRuns(opened: Opened): void {
     assert.equal(await list({ model: 'b' }), ['run_2', 'run_1']);
     assert.equal(await list({ model: 'a\u0000' }), ['run_3']);
     assert.equal(await list({ model: 'a', state: 'failed' }), ['run_0']);
+    assert.equal(await list({ state: 'failed' }), ['run_3', 'run_0']);
+    assert.equal(await list({ state: 'failed', before: 'run_3' }), ['run_0']);
     assert.equal(await list({ state: 'unknown' }), []);
   });
 
@@ -607,6 +609,8 @@ function testRuns(opened: Opened): void {
     ];
     await store.append(accepted(1, rows));
     assert.equal(await store.unfinishedRuns(), ['run_c', 'run_a', 'run_b']);
+    assert.equal(await store.unfinishedRuns('queued'), ['run_c', 'run_a', 'run_b']);
+    assert.equal(await store.unfinishedRuns('streaming'), []);
     assert.equal(await store.countRuns(), { finished: 1, unfinished: 3 });
     await store.append({
       events: [event(5, 'run_a', 2)],
@@ -833,6 +837,50 @@ function testPrune(opened: Opened): void {
       assert.equal(await store.prune(ALL), { runs: 1, events: 4, more: false });
       assert.equal(await kept(store), [['daemon:boot_2'], []]);
       assert.equal(await store.verify(), { ok: true, events: 2, problems: [] });
+    },
+  );
+
+  opened(
+    'streams of the current boot go with the runs of their time, once their machines are gone',
+    async (store) => {
+      const stream = (seq: number, name: string) =>
+        event(seq, `${name}:boot_2:${seq}`, 1, { boot_id: 'boot_2' });
+      await store.append({
+        events: [boot(1, 'boot_2'), stream(2, 'engine'), stream(3, 'engine')],
+        runs: [],
+      });
+      const title = event(4, 'conversation:run_a', 1, { boot_id: 'boot_2' });
+      await store.append({ events: [title], runs: [] });
+      await store.append(finishedRuns(5, ['run_a', 'run_b']));
+      await store.append({ events: [stream(11, 'mcp'), boot(12, 'boot_2', 2)], runs: [] });
+      const living = { streams: ['daemon:boot_2', 'engine:boot_2:3'], seq: 12 };
+      const { at } = event(10, 's', 1);
+      const [nothing, more] = [{ runs: 0, events: 0 }, { more: false }];
+      assert.equal(await store.prune({ ...ALL, before_at: null, living }), { ...nothing, ...more });
+      assert.equal(await store.prune({ ...ALL, before_at: at, living: { ...living, seq: 1 } }), {
+        runs: 1,
+        events: 3,
+        ...more,
+      });
+      assert.equal(
+        await store.prune({ ...ALL, before_at: at, living }),
+        { runs: 0, events: 1, ...more },
+        'engine 2; not engine 3, which lives, and not the server after the other run',
+      );
+      assert.equal((await kept(store))[0], [
+        'daemon:boot_2',
+        'engine:boot_2:3',
+        'conversation:run_a',
+        'run_b',
+        'mcp:boot_2:11',
+      ]);
+      assert.equal(await store.prune({ ...ALL, living }), { runs: 1, events: 4, ...more });
+      assert.equal((await kept(store))[0], [
+        'daemon:boot_2',
+        'engine:boot_2:3',
+        'conversation:run_a',
+      ]);
+      assert.equal(await store.verify(), { ok: true, events: 4, problems: [] });
     },
   );
 

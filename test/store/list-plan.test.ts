@@ -43,6 +43,10 @@ test(
       [{ cloud: true }, /c USING (COVERING )?INDEX cloud_newest/],
       [{ model: 'm' }, /runs_model/],
       [{ unfinished: true }, /runs_unfinished/],
+      [{ state: 'failed' }, /SEARCH r USING INDEX runs_amiss \(state=\? AND accepted_seq<\?\)/],
+      [{ state: 'queued' }, /runs_unfinished/],
+      [{ state: 'completed' }, /runs_newest/],
+      [{ state: 'failed', asked_by: 'cat' }, /SEARCH e USING (COVERING )?INDEX askers/],
       [{ latest: true }, /SEARCH later USING (COVERING )?INDEX run_turns/],
       [{ asked_by: 'cat', conversation: 'run_1' }, /SEARCH p USING (COVERING )?INDEX run_turns/],
     ];

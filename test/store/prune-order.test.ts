@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { pruneOrder, type SizedRun } from '../../src/store/prune/order.ts';
+import { pruneOrder, SAID, type SizedRun } from '../../src/store/prune/order.ts';
 
 const YOUNG_AT = 1000;
 const LARGE = 100;
@@ -18,9 +18,9 @@ const numbered = (runs: Omit<SizedRun, 'run_id' | 'accepted_seq'>[]): SizedRun[]
   runs.map((run, index) => ({ ...run, run_id: `run_${index}`, accepted_seq: index }));
 const taken = (runs: SizedRun[], provider: string) =>
   runs.reduce((sum, run) => (run.provider === provider ? sum + run.bytes : sum), 0);
-const order = (runs: SizedRun[], youngToo = true) => [
-  ...pruneOrder(runs, { large_bytes: LARGE, young_at: YOUNG_AT, youngToo: () => youngToo }),
-];
+const rules = { large_bytes: LARGE, young_at: YOUNG_AT };
+const order = (runs: SizedRun[], youngToo = true) =>
+  [...pruneOrder(runs, { ...rules, youngToo: () => youngToo })].filter((next) => next !== SAID);
 
 test('a provider loses a run only while no other uses more, and a small one only if no large run is left', () => {
   fc.assert(
@@ -76,6 +76,16 @@ test('the largest of the large runs goes first, and the oldest of the small ones
     order(runs).map(({ bytes }) => bytes),
     [300, 200, 500, 10, 20, 5],
   );
+});
+
+test('what earlier daemons said goes after the large runs, or before them if it frees as much', () => {
+  const runs = numbered([10, 200, 300].map((bytes) => ({ provider: 'a', bytes, ended_at: 1 })));
+  const bytes = (said_bytes: number) =>
+    [...pruneOrder(runs, { ...rules, said_bytes, youngToo: () => true })].map((next) =>
+      next === SAID ? next : next.bytes,
+    );
+  assert.equal(bytes(LARGE), [300, 200, SAID, 10]);
+  assert.equal(bytes(LARGE + 1), [SAID, 300, 200, 10]);
 });
 
 test.run();

@@ -349,6 +349,53 @@ test(
   }),
 );
 
+/** Bytes of the pages that are in use. */
+function usedBytes(place: Place): number {
+  const db = new Database(place.database, { readonly: true });
+  const pages = (name: string) => Number(db.pragma(name, { simple: true }));
+  const used = (pages('page_count') - pages('freelist_count')) * pages('page_size');
+  db.close();
+  return used;
+}
+
+test(
+  'pruning for size begins with the run that frees most, and takes no other one if that is enough',
+  placed(async (place) => {
+    const MIB = 1_048_576;
+    let store = place.store();
+    await store.open();
+    await busy(store, 'boot_1', 200);
+    const large = (name: string, from: number, bytes: number) => ({
+      events: [
+        event(from, name, 1, { type: 'run.accepted', data: { text: 'x'.repeat(bytes) } }),
+        event(from + 1, name, 2, { type: 'run.completed' }),
+      ],
+      runs: [run(name, { finished: true, state: 'completed', seq: from + 1 })],
+    });
+    await store.append(large('run_five', 1003, 5 * MIB));
+    await store.append(large('run_nine', 1005, 9 * MIB));
+    const said = { type: 'daemon.ready', boot_id: 'boot_2' };
+    await store.append({ events: [event(1007, 'daemon:boot_2', 2, said)], runs: [] });
+    await store.close();
+    const before = usedBytes(place);
+    store = place.store();
+    await store.open();
+    const query = { ...ALL, before_at: null, large_bytes: 4 * MIB, max_bytes: 6 * MIB };
+    const removed = await pruneAll(store, query);
+    assert.equal([removed.runs, removed.events], [1, 2]);
+    assert.equal([await store.getRun('run_nine'), (await store.countRuns()).finished], [null, 201]);
+    assert.equal((await store.lastEvent('daemon:boot_1'))?.version, 401, 'few bytes: it stays');
+    const next = await pruneAll(store, { ...query, max_bytes: MIB / 2 });
+    assert.is(await store.getRun('run_five'), null);
+    assert.is(await store.lastEvent('daemon:boot_1'), null, 'and then before any small run');
+    assert.equal([next.runs < 150, next.runs > 1], [true, true], `${next.runs} runs`);
+    assert.ok((await store.verify()).ok);
+    await store.close();
+    const freed = before - usedBytes(place);
+    assert.ok(freed > 14 * MIB && freed < 15.5 * MIB, `${freed} bytes are free`);
+  }),
+);
+
 test('removed data leaves the write-ahead log after the last reader of it, and until then the reason is said', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-wal-'));
   const path = join(folder, 'log');

@@ -102,6 +102,25 @@ test(
 );
 
 test(
+  'of an index that is far behind a search takes one step, and counts a part of the rest',
+  placed(async (place) => {
+    const { database, highWater } = place;
+    const log = new EventLog({ database, highWater, limits: defaultLimits });
+    const runs = Array.from({ length: 9000 }, (_, index) => done(index + 1, `own${index + 1}`));
+    log.append(toRows(accepted(1, runs)));
+    const find = (word: string) => log.searchRuns({ terms: [word], limit: 9 }).length;
+    assert.equal([find('own100'), find('own201')], [1, 0], 'two steps of 100 runs');
+    assert.is(log.unindexedRuns(), 8700, 'by the next 2,000 events, which are all ends of runs');
+    log.close();
+    change(place, 'drop trigger run_words_removed', 'drop table run_words');
+    const db = new Database(database);
+    addWords(db);
+    assert.is(new Words(db).unindexed(), 9000, 'an old log, by its newest 2,000 runs');
+    db.close();
+  }),
+);
+
+test(
   'runs that finish in one commit are one part of the index, in any order',
   placed(async (place) => {
     const store = place.store();

@@ -1,5 +1,5 @@
 import { hasCode, type SvcError } from '../../errors.ts';
-import { FILTER_COLUMNS } from '../../store/columns.ts';
+import { FILTER_COLUMNS, kindOf } from '../../store/columns.ts';
 import type {
   ConversationSums,
   DamagedRun,
@@ -23,7 +23,7 @@ import type { UsageQuery, UsageSums } from '../../store/usage-sums.ts';
 import { withSeq } from './append/commit.ts';
 import { fromColumn, toColumn } from './columns.ts';
 import { atMost, EventReads, type Read } from './event-reads.ts';
-import { ASKER, firstOfAsker, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
+import { ASKER, firstOfAsker, KINDS, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
 import { expandRows } from './texts.ts';
 import { foldText, phraseOf, TEXT_MAX, wordsOf } from './tokens.ts';
 import { readUsage } from './usage.ts';
@@ -44,6 +44,7 @@ export class Reads extends EventReads implements LogReads {
   async listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]> {
     const { limit, before, cloud, conversation, short = false } = query;
     const { asked_by, unfinished = false } = query;
+    const kind = kindOf(query.state);
     const values: unknown[] = [atMost(limit)];
     const place = (value: unknown) => `$${values.push(value)}`;
     const conditions = [
@@ -54,6 +55,7 @@ export class Reads extends EventReads implements LogReads {
         const value = query[name];
         return value === undefined ? [] : `${name} = ${place(toColumn(value))}`;
       }),
+      ...(kind === null ? [] : [KINDS[kind]]),
       ...(cloud === true ? ['cloud'] : []),
       ...(conversation === undefined ? [] : [inConversation(place(toColumn(conversation)))]),
       ...(query.latest === true ? [LATEST] : []),
@@ -134,11 +136,12 @@ export class Reads extends EventReads implements LogReads {
   }
 
   /** Unfinished runs of this node, oldest first. */
-  async unfinishedRuns(): Promise<string[]> {
+  async unfinishedRuns(state?: string): Promise<string[]> {
     return idsOf(
       await this.read(
-        'select run_id from svc_runs where not finished and node_id = $1 order by accepted_seq',
-        [this.options.node_id()],
+        `select run_id from svc_runs where not finished and node_id = $1
+           and ($2::text is null or state = $2) order by accepted_seq`,
+        [this.options.node_id(), state === undefined ? null : toColumn(state)],
       ),
     );
   }

@@ -1,8 +1,8 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
-import { titleStream } from '../../store/places.ts';
+import { CONVERSATION, titleStream } from '../../store/places.ts';
 import type { PruneQuery, PruneReport } from '../../store/port.ts';
-import { pruneOrder, type SizedRun } from '../../store/prune/order.ts';
+import { pruneOrder, SAID, type SizedRun } from '../../store/prune/order.ts';
 import { type Moment, oldAtSteps } from '../../store/prune/run-age.ts';
 import { HOUR_MS } from '../../store/usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
@@ -121,10 +121,10 @@ class PruneStep {
     const last = await this.lastEvent();
     if (last === null) return NOTHING;
     await this.removeAged(last);
-    await this.removeBoots();
+    await this.removeBoots(false);
     if (await this.isOver()) {
       await this.removeSurplus(last);
-      await this.removeBoots();
+      await this.removeBoots(await this.isOver());
     }
     const more = this.runs >= limit;
     const over = !more && (await this.isOver());
@@ -193,12 +193,12 @@ class PruneStep {
   }
 
   /**
-   * Removes old boots that are before each run. From a log that is too large what earlier daemons
-   * said goes too, wherever it is. Boots of present nodes stay.
+   * Removes old boots that are before each run. From a log that is too large (`over`) what earlier
+   * daemons said goes too, wherever it is. Boots of present nodes stay, but for the streams of this
+   * one whose machines are gone.
    */
-  private async removeBoots(): Promise<void> {
-    const { before_at, keep_boot } = this.query;
-    const over = await this.isOver();
+  private async removeBoots(over: boolean): Promise<void> {
+    const { before_at, keep_boot, living } = this.query;
     if (before_at === null && !over) return;
     const found = await this.all<{ stream: string; bytes: number; aged: boolean }>(
       `with log as (select last_seq as seq from svc_log where id = 1),
@@ -210,11 +210,20 @@ class PruneStep {
            where e.stream = found.stream) as bytes, last.at < $3 and last.seq < kept.seq as aged
          from found, kept, log, lateral (select seq, at, boot_id from svc_events e
            where e.stream = found.stream order by version desc limit 1) as last
-         where last.boot_id <> $1 and last.boot_id not in (select boot_id from svc_nodes)
+         where (last.boot_id <> $1 and last.boot_id not in (select boot_id from svc_nodes)
+             or last.boot_id = $1 and last.seq <= $5 and found.stream <> all($6)
+               and not starts_with(found.stream, '${CONVERSATION}'))
            and last.seq < log.seq
            and (last.seq < kept.seq or ($2 and found.type = 'daemon.boot_started'))
            and ($2 or last.at < $3) order by found.seq limit $4`,
-      [keep_boot, over, before_at ?? Number.NEGATIVE_INFINITY, STEP_STREAMS],
+      [
+        keep_boot,
+        over,
+        before_at ?? Number.NEGATIVE_INFINITY,
+        STEP_STREAMS,
+        living?.seq ?? -1,
+        living?.streams ?? [],
+      ],
     );
     const streams: string[] = [];
     for (const { stream, bytes, aged } of found) {
@@ -233,11 +242,24 @@ class PruneStep {
       [last.seq],
     );
     const sized = found.map((run) => ({ ...run, provider: fromColumn(run.provider) }));
-    const rules = { large_bytes, young_at, youngToo: () => this.exceeds(2) };
-    for (const { run_id } of pruneOrder(sized, rules)) {
+    const said_bytes = await this.saidBytes();
+    const rules = { large_bytes, young_at, said_bytes, youngToo: () => this.exceeds(2) };
+    for (const next of pruneOrder(sized, rules)) {
       if (this.runs >= limit || !this.exceeds(1)) break;
-      this.forget(await this.remove([run_id]));
+      if (next === SAID) await this.removeBoots(true);
+      else this.forget(await this.remove([next.run_id]));
     }
+  }
+
+  private async saidBytes(): Promise<number> {
+    const [said] = await this.all<{ bytes: number }>(
+      `select coalesce(sum((select max(version) from svc_events e where e.stream = b.stream)), 0)
+         * ${ROW_BYTES}::float8 as bytes from svc_events b
+       where b.type = 'daemon.boot_started' and b.boot_id <> $1
+         and b.boot_id not in (select boot_id from svc_nodes)`,
+      [this.query.keep_boot],
+    );
+    return said?.bytes ?? 0;
   }
 
   /** Answers the bytes that they had. */

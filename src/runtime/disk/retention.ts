@@ -2,7 +2,7 @@ import { hasCode } from '../../errors.ts';
 import { pause } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
-import type { DaemonKey } from '../../kernel/stream.ts';
+import { type DaemonKey, isRun } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, PruneQuery, PruneReport } from '../../store/port.ts';
 
@@ -41,6 +41,8 @@ export class Retention {
   trouble: string | null = null;
   /** Runs that are removed, while no event says so. */
   unrecorded = 0;
+  /** As it was in the last round: since then each event of that time is in the log. */
+  private living: Required<PruneQuery>['living'] | null = null;
   /** The warnings of the last round. */
   private warned = '';
   private round: Promise<void> = Promise.resolve();
@@ -79,8 +81,11 @@ export class Retention {
       young_at: now - limits.history_young_ms,
       clock: { now, even_since: this.even_since ?? now },
       keep_boot: boot_id,
+      ...(this.living === null ? {} : { living: this.living }),
       limit: STEP_RUNS,
     };
+    const streams = kernel.instances.keys().filter((stream) => !isRun(stream));
+    this.living = kernel.stalled === null ? { streams, seq: kernel.durableSeq } : null;
     const removed = { runs: 0, events: 0 };
     try {
       for (let more = true; more && !this.closing.signal.aborted; ) {

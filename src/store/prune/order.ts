@@ -12,29 +12,37 @@ export interface PruneRules {
   large_bytes: number;
   /** A run that ended later is young. */
   young_at: number;
+  /** Bytes of what daemons of earlier boots said. Default: few. */
+  said_bytes?: number;
   /** True if the log is so large that small young runs go too. Called before each run. */
   youngToo(): boolean;
 }
 
+/** Stands for what daemons of earlier boots said: nobody misses it. */
+export const SAID = 'said';
+
 /**
- * The order in which finished runs are removed from a log that is too large.
+ * The order in which a log that is too large loses its history. It begins with what frees most.
  *
  * 1. Large runs go first, from the provider with the most bytes in large runs: old ones before
- *    young ones, the largest first.
+ *    young ones, the largest first. What earlier daemons said goes before them if it is as large,
+ *    and else after them.
  * 2. Then the others, the oldest first, from the provider with the most bytes. Young ones stay
  *    unless `youngToo`.
  * 3. So a provider loses a run only while no other provider uses more.
  */
 export function* pruneOrder(
   runs: Iterable<SizedRun>,
-  { large_bytes, young_at, youngToo }: PruneRules,
-): Generator<SizedRun> {
+  { large_bytes, young_at, said_bytes = 0, youngToo }: PruneRules,
+): Generator<SizedRun | typeof SAID> {
   const isYoung = ({ ended_at }: SizedRun) => ended_at > young_at;
   const oldFirst = (a: SizedRun, b: SizedRun) => Number(isYoung(a)) - Number(isYoung(b));
-  const { large = [], small = [] } = Object.groupBy(runs, ({ bytes }) =>
-    bytes > large_bytes ? 'large' : 'small',
+  const isLarge = ({ bytes }: Pick<SizedRun, 'bytes'>) => bytes > large_bytes;
+  const { large = [], small = [] } = Object.groupBy(runs, (run) =>
+    isLarge(run) ? 'large' : 'small',
   );
-  yield* greediestFirst(large, (a, b) => oldFirst(a, b) || b.bytes - a.bytes);
+  const largest = greediestFirst(large, (a, b) => oldFirst(a, b) || b.bytes - a.bytes);
+  yield* isLarge({ bytes: said_bytes }) ? [SAID, ...largest] : [...largest, SAID];
   for (const run of greediestFirst(
     small,
     (a, b) => oldFirst(a, b) || a.accepted_seq - b.accepted_seq,

@@ -1,35 +1,34 @@
 import type Database from 'better-sqlite3';
 import { Gaps, type RemovedEvents } from '../gaps.ts';
-import { titleStream } from '../places.ts';
+import { CONVERSATION, titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
 import { REFERRING, Texts } from '../sqlite/texts-table.ts';
 import { UsageTable } from '../usage.ts';
 import { HOUR_MS } from '../usage-sums.ts';
 import { LogFile } from './log-file.ts';
-import { pruneOrder } from './order.ts';
+import { type PruneRules, pruneOrder, SAID, type SizedRun } from './order.ts';
 import { type Moment, oldAt } from './run-age.ts';
-import { RunSizes } from './run-sizes.ts';
+import { ROW_BYTES, RunSizes } from './run-sizes.ts';
 
 /** Events removed in one step, unless one run has more. A commit may have to wait for them. */
 const STEP_EVENTS = 2000;
 /** Small young runs go when the log exceeds its limit this many times. */
 const YOUNG_FACTOR = 2;
 /**
- * Removes history: whole finished runs, and the events of old boots. For size, the boots go
- * first, then runs in the order of `order.ts`.
+ * Removes history: whole finished runs, and the events of boots. For size, all goes in the order of
+ * `order.ts`.
  *
  * 1. A run is removed whole, with its row, its idempotency key and the texts that no other one
  *    needs. Unfinished runs stay.
  * 2. The last event of the log stays, so that the log continues from an event.
- * 3. A long stream of an old boot is removed from its end, so that the rest is still a beginning.
- * 4. No run goes for bytes that cannot be removed: the events of the current boot, and runs in
- *    progress.
- * 5. Small young runs stay until the log exceeds twice its limit.
- * 6. Only what goes with runs and boots counts: see `log-file.ts`. What daemons of earlier boots
- *    said goes before any run, from its end.
- * 7. Sums of old hours are folded, whatever the size.
- * 8. Each step is one transaction. Removed data is overwritten in the file. After the last step
- *    it is not in the WAL either.
+ * 3. A long stream of a boot is removed from its end, so that the rest is still a beginning.
+ * 4. A stream of the current boot goes like one of an earlier boot, once its machine is gone.
+ * 5. No run goes for bytes that cannot be removed: living machines, and runs in progress.
+ * 6. Small young runs stay until the log exceeds twice its limit.
+ * 7. Only what goes with runs and boots counts: see `log-file.ts`.
+ * 8. Sums of old hours are folded, whatever the size.
+ * 9. Each step is one transaction. All steps of a round follow one order. Removed data is
+ *    overwritten in the file. After the last step it is not in the WAL either.
  */
 export class Pruner {
   private readonly db: Database.Database;
@@ -41,6 +40,10 @@ export class Pruner {
   private readonly statements: ReturnType<typeof prepare>;
   private readonly usage: UsageTable;
   private readonly file: LogFile;
+  /** What the round removes next for size. Null: it has removed nothing for that yet. */
+  private surplus: Surplus | null = null;
+  /** About the bytes of the current boot's events that belong to no run. */
+  private presentBytes = 0;
 
   constructor(db: Database.Database) {
     this.db = db;
@@ -52,15 +55,26 @@ export class Pruner {
     this.file = new LogFile(db);
   }
 
-  /** One step. `present_bytes`: about the bytes of the current boot's events. */
-  prune(query: PruneQuery, last_seq: number, present_bytes: number): PruneReport {
+  /** The current boot has written these events. */
+  wrote(events: readonly { stream: string; data: string }[]): void {
+    for (const { stream, data } of events)
+      if (!stream.startsWith('run_')) this.presentBytes += data.length + ROW_BYTES;
+  }
+
+  /** One step of a round. */
+  prune(query: PruneQuery, last_seq: number): PruneReport {
     if (query.clock !== undefined && this.fold(query.clock.now))
       return { runs: 0, events: 0, more: true };
     const max_bytes =
-      query.max_bytes === null ? null : query.max_bytes + present_bytes + this.sizes.unfinished();
-    const report = this.db
-      .transaction(() => this.remove({ ...query, max_bytes }, last_seq))
+      query.max_bytes === null
+        ? null
+        : query.max_bytes + this.presentBytes + this.sizes.unfinished();
+    const surplus = this.surplus;
+    this.surplus = null;
+    const { next, ...report } = this.db
+      .transaction(() => this.remove({ ...query, max_bytes }, last_seq, surplus))
       .immediate();
+    this.surplus = next;
     return this.tidy(report, max_bytes);
   }
 
@@ -104,24 +118,46 @@ export class Pruner {
     };
   }
 
-  private remove(query: PruneQuery, last_seq: number): PruneReport {
+  /** `next`: what is left of the surplus. */
+  private remove(
+    query: PruneQuery,
+    last_seq: number,
+    known: Surplus | null,
+  ): PruneReport & { next: Surplus | null } {
+    const { max_bytes } = query;
     const removed: RemovedEvents[] = [];
     const isFull = (count: number) => count >= query.limit || removed.length >= STEP_EVENTS;
+    const isTwiceOver = () => max_bytes !== null && this.isOver(YOUNG_FACTOR * max_bytes);
     let runs = this.removeAged(query, last_seq, removed);
-    let more =
-      isFull(runs) ||
-      this.removeBoots(query, last_seq, removed) ||
-      this.removeDaemons(query, last_seq, removed);
-    if (!more && this.isOver(query.max_bytes)) {
-      more = this.sizes.measure(last_seq);
-      for (const run_id of more ? [] : this.tooMany(query, last_seq)) {
-        runs += this.removeRun(run_id, removed);
-        more = isFull(runs) || this.removeBoots(query, last_seq, removed);
+    let more = isFull(runs) || this.removeBoots({ ...query, max_bytes: null }, last_seq, removed);
+    if (!more && this.isOver(max_bytes)) more = this.sizes.measure(last_seq);
+    let surplus = known;
+    while (!more && this.isOver(max_bytes)) {
+      surplus ??= this.surplusOf(query);
+      const next = surplus.next(isTwiceOver);
+      if (next === null) break;
+      if (next === SAID) {
+        more =
+          this.removeDaemons(query, last_seq, removed) ||
+          this.removeBoots(query, last_seq, removed);
         if (more) break;
+      } else if (this.statements.mayGo.get(next.run_id, last_seq) !== undefined) {
+        runs += this.removeRun(next.run_id, removed);
       }
+      surplus.taken();
+      more = isFull(runs) || this.removeBoots(query, last_seq, removed);
     }
     this.gaps.add(removed);
-    return { runs, events: removed.length, more };
+    return { runs, events: removed.length, more, next: more ? surplus : null };
+  }
+
+  private surplusOf({
+    keep_boot,
+    large_bytes = Number.POSITIVE_INFINITY,
+    young_at = Number.POSITIVE_INFINITY,
+  }: PruneQuery): Surplus {
+    const said_bytes = (this.statements.saidEvents.get(keep_boot) ?? 0) * ROW_BYTES;
+    return new Surplus(this.sizes.values(), { large_bytes, young_at, said_bytes });
   }
 
   /** Removes the runs that are too old. Returns how many. */
@@ -155,22 +191,6 @@ export class Pruner {
     return runOldAt <= clock.now;
   }
 
-  /** Runs to remove while the log is too large. */
-  private *tooMany(
-    {
-      max_bytes,
-      large_bytes = Number.POSITIVE_INFINITY,
-      young_at = Number.POSITIVE_INFINITY,
-    }: PruneQuery,
-    last_seq: number,
-  ): Generator<string> {
-    const youngToo = () => max_bytes !== null && this.isOver(YOUNG_FACTOR * max_bytes);
-    for (const { run_id } of pruneOrder(this.sizes.values(), { large_bytes, young_at, youngToo })) {
-      if (!this.isOver(max_bytes)) return;
-      if (this.statements.mayGo.get(run_id, last_seq) !== undefined) yield run_id;
-    }
-  }
-
   private removeRun(run_id: string, removed: RemovedEvents[]): 1 {
     this.removeStream(run_id, 0, removed);
     const texts = this.statements.runTexts.all(run_id);
@@ -181,20 +201,19 @@ export class Pruner {
     return 1;
   }
 
-  /** Whether there may be more. */
-  private removeBoots(
-    { before_at, max_bytes, keep_boot }: PruneQuery,
-    last_seq: number,
-    removed: RemovedEvents[],
-  ): boolean {
-    const { oldestKept, starts, lastOf } = this.statements;
+  /** Streams before each run that stays. Whether there may be more. */
+  private removeBoots(query: PruneQuery, last_seq: number, removed: RemovedEvents[]): boolean {
+    const { before_at, max_bytes, keep_boot } = query;
+    const { oldestKept, starts, lastOf, bytesOf } = this.statements;
     const kept = oldestKept.get() ?? last_seq;
     for (const stream of starts.all(kept)) {
       if (removed.length >= STEP_EVENTS) return true;
       const last = lastOf.get(stream);
-      if (last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
-      if ((before_at !== null && last.at < before_at) || this.isOver(max_bytes))
-        this.removeStream(stream, last.version - STEP_EVENTS, removed);
+      if (last === undefined || last.seq >= kept || mayGrow(stream, last, query)) continue;
+      if ((before_at === null || last.at >= before_at) && !this.isOver(max_bytes)) continue;
+      const after = last.version - STEP_EVENTS;
+      if (last.boot_id === keep_boot) this.presentBytes -= bytesOf.get(stream, after) ?? 0;
+      this.removeStream(stream, after, removed);
     }
     return removed.length >= STEP_EVENTS;
   }
@@ -227,6 +246,40 @@ export class Pruner {
   }
 }
 
+/** What goes for size in one round, in its order. */
+class Surplus {
+  private readonly order: Iterator<SizedRun | typeof SAID, void>;
+  private current: SizedRun | typeof SAID | null = null;
+  private youngToo = () => false;
+
+  constructor(runs: Iterable<SizedRun>, rules: Omit<PruneRules, 'youngToo'>) {
+    this.order = pruneOrder(runs, { ...rules, youngToo: () => this.youngToo() });
+  }
+
+  /** The same one until it is taken. */
+  next(youngToo: () => boolean): SizedRun | typeof SAID | null {
+    this.youngToo = youngToo;
+    this.current ??= this.order.next().value ?? null;
+    return this.current;
+  }
+
+  taken(): void {
+    this.current = null;
+  }
+}
+
+/** Whether a stream of the current boot may get more events. */
+export function mayGrow(
+  stream: string,
+  last: { seq: number; boot_id: string },
+  { keep_boot, living }: PruneQuery,
+): boolean {
+  if (last.boot_id !== keep_boot) return false;
+  // A conversation has no machine in memory most of the time.
+  if (living === undefined || stream.startsWith(CONVERSATION)) return true;
+  return last.seq > living.seq || living.streams.includes(stream);
+}
+
 function prepare(db: Database.Database) {
   const ids = <P extends unknown[]>(query: string) => db.prepare<P, string>(query).pluck();
   return {
@@ -243,6 +296,12 @@ function prepare(db: Database.Database) {
     daemons: ids<[string]>(
       "select stream from events where type = 'daemon.boot_started' and boot_id <> ? order by seq",
     ),
+    saidEvents: db
+      .prepare<[string], number>(
+        `select sum((select max(version) from events e where e.stream = b.stream)) from events b
+         where b.type = 'daemon.boot_started' and b.boot_id <> ?`,
+      )
+      .pluck(),
     oldestKept: db.prepare<[], number | null>('select min(accepted_seq) from runs').pluck(),
     starts: ids<[number]>(
       "select stream from events where version = 1 and type <> 'run.accepted' " +
@@ -251,6 +310,12 @@ function prepare(db: Database.Database) {
     lastOf: db.prepare<[string], { seq: number; version: number; at: number; boot_id: string }>(
       'select seq, version, at, boot_id from events where stream = ? order by version desc limit 1',
     ),
+    bytesOf: db
+      .prepare<[string, number], number>(
+        `select sum(octet_length(data) + ${ROW_BYTES}) from events
+         where stream = ? and version > ?`,
+      )
+      .pluck(),
     eventsOf: db.prepare<[string, number], RemovedEvents>(
       'select seq, hash from events where stream = ? and version > ?',
     ),

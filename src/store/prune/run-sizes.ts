@@ -8,7 +8,7 @@ import type { SizedRun } from './order.ts';
 const STEP_RUNS = 500;
 const STEP_EVENTS = 20_000;
 /** Bytes of an event beside its data, with its index entries. */
-const ROW_BYTES = 200;
+export const ROW_BYTES = 200;
 
 type Found = Omit<SizedRun, 'bytes'> & { row_bytes: number };
 

@@ -55,8 +55,6 @@ export class EventLog extends Reads implements Calls {
   private readonly wal: Wal;
   private readonly presence: Presence;
   private last: Mark;
-  /** About the bytes of this boot's events that belong to no run. */
-  private bootBytes = 0;
   private failure: SvcError | null = null;
 
   /** `omitsDamage`: lists leave out what is in a damaged page, instead of throwing its error. */
@@ -192,7 +190,7 @@ export class EventLog extends Reads implements Calls {
   }
 
   prune(query: PruneQuery): PruneReport {
-    return this.removing(() => this.pruner.prune(query, this.last.seq, this.bootBytes));
+    return this.removing(() => this.pruner.prune(query, this.last.seq));
   }
 
   removeRun(run_id: string): PruneReport {
@@ -271,8 +269,7 @@ export class EventLog extends Reads implements Calls {
     this.begin.run();
     const last = this.writes.write(rows, this.last);
     this.wal.commit();
-    for (const { stream, data } of rows.events)
-      if (!stream.startsWith('run_')) this.bootBytes += data.length + ROW_BYTES;
+    this.pruner.wrote(rows.events);
     return last;
   }
 
@@ -318,8 +315,6 @@ export class EventLog extends Reads implements Calls {
  * as well. The slow check follows with the others.
  */
 const START_RUNS = 1000;
-/** Bytes of an event beside its data, with its index entries. */
-const ROW_BYTES = 200;
 
 function isStoreFull(error: unknown): boolean {
   return hasCode(error, 'store_full');

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { hasCode, type SvcError } from '../../errors.ts';
-import { FILTER_COLUMNS } from '../columns.ts';
+import { FILTER_COLUMNS, kindOf } from '../columns.ts';
 import { isDamage } from '../failure.ts';
 import {
   ALL_RUNS,
@@ -9,6 +9,7 @@ import {
   CONVERSATION_USAGE,
   FIRST_TURNS,
   inRuns,
+  KINDS,
   LAST_OF_ASKER,
   LAST_OF_BOTH,
   LAST_OF_HOME,
@@ -84,10 +85,12 @@ export class Reads extends EventReads {
     const { before, cloud, conversation, limit } = query;
     const { latest = false, asked_by, unfinished = false } = query;
     const columns = FILTER_COLUMNS.filter((name) => query[name] !== undefined);
+    const kind = kindOf(query.state);
     const given = { conversation, asked_by, cloud: cloud === true || undefined };
     const [first, ...others] = SOURCES.filter((name) => given[name] !== undefined);
     const conditions = [
       ...columns.map((name) => `${inRuns(name, 'r.')} = @${name}`),
+      ...(kind === null ? [] : [KINDS[kind]]),
       ...others.map((name) => RUN_SOURCES[name].also),
       ...(latest ? [LATEST] : []),
       ...(unfinished ? ['r.finished = 0'] : []),
@@ -245,11 +248,14 @@ export class Reads extends EventReads {
     return row === undefined ? null : this.wholeOf(row);
   }
 
-  unfinishedRuns(): string[] {
+  unfinishedRuns(state?: string): string[] {
     return this.db
-      .prepare<[], string>('select run_id from runs where finished = 0 order by accepted_seq')
+      .prepare<[{ state: string | null }], string>(
+        `select run_id from runs where finished = 0 and (@state is null or state = @state)
+           order by accepted_seq`,
+      )
       .pluck()
-      .all();
+      .all({ state: state ?? null });
   }
 
   runsAt(seq: number, limit: number): string[] {

@@ -17,7 +17,8 @@ import type {
   VerifiedReport,
   VerifyReport,
 } from '../../../src/store/port.ts';
-import { pruneOrder, type SizedRun } from '../../../src/store/prune/order.ts';
+import { pruneOrder, SAID, type SizedRun } from '../../../src/store/prune/order.ts';
+import { mayGrow } from '../../../src/store/prune/pruner.ts';
 import { oldAt } from '../../../src/store/prune/run-age.ts';
 import {
   type CommitRows,
@@ -178,8 +179,12 @@ export class MemoryLog implements Calls {
     return sums;
   }
 
-  unfinishedRuns(): string[] {
-    return idsOf(this.oldestFirst().filter((line) => line.finished === 0));
+  unfinishedRuns(state?: string): string[] {
+    return idsOf(
+      this.oldestFirst().filter(
+        (line) => line.finished === 0 && (state === undefined || line.state === state),
+      ),
+    );
   }
 
   verify(): VerifyReport {
@@ -329,7 +334,7 @@ export class MemoryLog implements Calls {
       const kept = this.oldestFirst()[0]?.accepted_seq ?? this.lastSeq;
       for (const stream of this.startedStreams(0, kept, Number.POSITIVE_INFINITY)) {
         const last = this.streamOf(stream).at(-1);
-        if (last === undefined || last.boot_id === keep_boot || last.seq >= kept) continue;
+        if (last === undefined || last.seq >= kept || mayGrow(stream, last, query)) continue;
         if ((before_at !== null && last.at < before_at) || isOver()) this.removeStream(stream);
       }
     };
@@ -345,13 +350,9 @@ export class MemoryLog implements Calls {
     const left = finished
       .filter(({ run_id }) => this.runs.has(run_id))
       .map((line) => this.sizeOf(line));
-    for (const { run_id } of pruneOrder(left, {
-      large_bytes,
-      young_at,
-      youngToo: () => isOver(2),
-    })) {
+    for (const next of pruneOrder(left, { large_bytes, young_at, youngToo: () => isOver(2) })) {
       if (runs >= limit || !isOver()) break;
-      remove(run_id);
+      if (next !== SAID) remove(next.run_id);
       removeBoots();
     }
     return {

@@ -24,6 +24,9 @@ function setUp(
   const logged: unknown[] = [];
   const kernel = {
     clock,
+    durableSeq: 7,
+    stalled: null,
+    instances: { keys: () => ['daemon:b', 'engine:b:1', 'run_1'] },
     snapshot: () => ({ context: { last_boot: last_at === null ? null : { at: last_at } } }),
     tryAppend: async (_stream: string, event: unknown) => {
       events.push(event);
@@ -80,6 +83,16 @@ test('a round continues while there is more and is one event; the next starts on
   assert.is(first?.before_at, NOW - 30 * DAY_MS);
   await until('the next round', () => asked.length === 3, 5000);
   assert.is(events.length, 1, 'a round that removed nothing is no event');
+  await retention.close();
+});
+
+test('from the second round on the store hears which streams lived at the round before', async () => {
+  const { asked, retention, until } = setUp({ keep_days: 30, keep_bytes: 5000 }, []);
+  retention.start();
+  await until('the first round', () => asked.length === 1);
+  assert.is(asked[0]?.living, undefined);
+  await until('the second round', () => asked.length === 2, 5000);
+  assert.equal(asked[1]?.living, { streams: ['daemon:b', 'engine:b:1'], seq: 7 });
   await retention.close();
 });
 
