@@ -1,4 +1,3 @@
-import { isTerminalEvent } from '../../machines/run/context.ts';
 import type { RunRow } from './port.ts';
 
 /**
@@ -98,15 +97,6 @@ export type FilterColumn = {
 export const FILTER_COLUMNS = RUN_NAMES.filter(
   (name): name is FilterColumn => columnOf(name).isFilter === true,
 );
-
-/**
- * What a state says of its runs, for a list of them. An index has the unfinished ones, and one has
- * those that ended amiss: both are few. Null: nothing. Most runs are completed.
- */
-export function kindOf(state: string | undefined): 'unfinished' | 'amiss' | null {
-  if (state === undefined || state === 'completed') return null;
-  return isTerminalEvent(`run.${state}`) ? 'amiss' : 'unfinished';
-}
 
 export function columnOf(name: RunColumnName): RunColumn {
   return RUN_COLUMNS[name];

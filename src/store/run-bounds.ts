@@ -1,4 +1,4 @@
-import { BOUNDS } from '../../machines/run/context.ts';
+import { BOUNDS, isTerminalEvent } from '../../machines/run/context.ts';
 
 const TYPES = BOUNDS.map((type) => `'${type}'`).join(', ');
 
@@ -11,4 +11,13 @@ export function boundsQuery(
     from ${events} e left join ${events} first on first.stream = e.stream and first.version = 1
     where e.seq > ${after} and e.seq <= ${to} and e.boot_id = ${boot_id} and e.type in (${TYPES})
     order by e.seq`;
+}
+
+/**
+ * What a state says of its runs, for a list of them. An index has the unfinished ones, and one has
+ * those that ended amiss: both are few. Null: nothing. Most runs are completed.
+ */
+export function kindOf(state: string | undefined): 'unfinished' | 'amiss' | null {
+  if (state === undefined || state === 'completed') return null;
+  return isTerminalEvent(`run.${state}`) ? 'amiss' : 'unfinished';
 }

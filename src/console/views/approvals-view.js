@@ -244,7 +244,7 @@ function button(text, name, work, bad = false) {
 async function decide(one, body, said) {
   const path = `/v1/approvals/${encodeURIComponent(one.id)}`;
   await ask(path, { method: 'POST', body });
-  // The daemon says so too. Until then nobody decides about it again.
+  // The daemon says so too. Until then the page lets it go.
   model.approvals = model.approvals.filter((each) => keyOf(each) !== keyOf(one));
   changed('approvals');
   say(byId('announce'), `${nameOf(one)} ${said}.`);

@@ -41,7 +41,7 @@ const NODE = { node_id: '(import)', epoch: 1 };
  * tables until `finish`.
  *
  * 1. Each statement is a transaction. Until the last one the tables have a format that no version
- *    reads, so an import that was cut off is no log. The next import begins anew.
+ *    reads, so an import that was cut off is no log. The next import begins again.
  * 2. It has the lock of migrations, for which each daemon waits that starts. No other node joins.
  * 3. Runs that have not ended are cut off afterwards, also those that waited. The node that claims
  *    one moves its deadlines by the downtime, which counts from the last event of its boot.
@@ -155,7 +155,7 @@ class PostgresTarget implements LogTarget {
     const { read } = this.alone;
     await read('begin');
     await read('set local synchronous_commit = on');
-    // It reads the whole log.
+    // The last statements read the whole log.
     await read('set local statement_timeout = 0');
     await releaseTexts(this.alone.client, []);
     await read(ADD_BOOTS, [[...this.boots.keys()], [...this.boots.values()]]);

@@ -1,5 +1,5 @@
 import { hasCode, type SvcError } from '../../errors.ts';
-import { FILTER_COLUMNS, kindOf } from '../../store/columns.ts';
+import { FILTER_COLUMNS } from '../../store/columns.ts';
 import type {
   ConversationSums,
   DamagedRun,
@@ -13,7 +13,7 @@ import type {
 } from '../../store/port.ts';
 import { damagedRun } from '../../store/projection.ts';
 import { fromRunData } from '../../store/row.ts';
-import { boundsQuery } from '../../store/run-bounds.ts';
+import { boundsQuery, kindOf } from '../../store/run-bounds.ts';
 import { dataDigest, isSame } from '../../store/run-digest.ts';
 import { isBeginning } from '../../store/search-terms.ts';
 import { formOf, type RunForm, SHORT_RUN, TEXTS_ALONE, WHOLE_RUN } from '../../store/short-run.ts';

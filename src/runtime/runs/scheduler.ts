@@ -30,7 +30,7 @@ import { WaitingRuns } from './waiting-runs.ts';
  *    leaves the list when its end is durable.
  */
 export class Scheduler {
-  /** They are in the queue too, and nothing starts before the kernel has them. */
+  /** Runs that count as queued. Nothing starts before the kernel has them. */
   readonly unrecovered = new Unrecovered();
   private readonly queue = new WaitingRuns<Waiting>();
   private readonly active = new ActiveRuns();

@@ -20,7 +20,7 @@ export class Unrecovered {
     for (const run_id of run_ids) this.runs.add(run_id);
   }
 
-  /** They are in the kernel now, or stay in the log. */
+  /** These runs are in the kernel now, or stay in the log. */
   delete(run_ids: readonly string[]): void {
     for (const run_id of run_ids) this.runs.delete(run_id);
     this.fewer.notify();

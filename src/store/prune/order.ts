@@ -18,7 +18,7 @@ export interface PruneRules {
   youngToo(): boolean;
 }
 
-/** Stands for what daemons of earlier boots said: nobody misses it. */
+/** In place of a run: what daemons of earlier boots said. */
 export const SAID = 'said';
 
 /**

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { hasCode, type SvcError } from '../../errors.ts';
-import { FILTER_COLUMNS, kindOf } from '../columns.ts';
+import { FILTER_COLUMNS } from '../columns.ts';
 import { isDamage } from '../failure.ts';
 import {
   ALL_RUNS,
@@ -30,7 +30,7 @@ import {
   storedProblem,
   storedRuns,
 } from '../projection.ts';
-import { boundsQuery } from '../run-bounds.ts';
+import { boundsQuery, kindOf } from '../run-bounds.ts';
 import { formOf, RECORD_ALONE, type RunForm, SHORT_RUN, WHOLE_RUN } from '../short-run.ts';
 import { USES } from '../texts.ts';
 import { atMost, EventReads } from './event-reads.ts';
