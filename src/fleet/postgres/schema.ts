@@ -278,7 +278,9 @@ export function tooNew(name: string, version: number): SvcError {
     return new SvcError(
       'store_foreign',
       `A log is being imported into the database ${name}, or that was cut off.`,
-      { hint: 'Wait until svc import has ended. If it was cut off, run it again: it begins from the start.' },
+      {
+        hint: 'Wait until svc import has ended. If it was cut off, run it again: it begins from the start.',
+      },
     );
   return new SvcError(
     'store_foreign',
