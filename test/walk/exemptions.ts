@@ -39,10 +39,6 @@ export const exemptions: Record<MachineName, readonly Exemption[]> = {
       why: 'a wrong call fails its run, and a run with a call that svc has not judged is calling',
     },
     {
-      edges: /^streaming \| run\.asked_again /,
-      why: 'no provider of the walk is asked for a form; test/runtime/runs/ask-again.test.ts has it, without processes',
-    },
-    {
       edges: /^starting \| run\.(turn_completed|asked_again) /,
       why: 'it takes a crash between the last recorded piece of an answer and its end, which are one step of the engine',
     },

@@ -3,6 +3,9 @@ import { type Exchange, Upstream } from '../helpers/upstream.ts';
 /** How the upstream answers when it is asked for its models. */
 export type Listing = 'list' | 'hold' | 401 | 429 | 500;
 
+/** Ends a message about an answer without its form. It is a further turn of the same prompt. */
+const AGAIN = 'Answer again, in the form that was asked for.';
+
 /** One vector, and how many tokens its text had. */
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 9 } };
 
@@ -80,7 +83,9 @@ export class ScriptedUpstream {
     if (exchange.received.path.endsWith('/models')) return this.list(exchange);
     if (exchange.received.path.endsWith('/embeddings')) return this.embed(exchange);
     const messages = exchange.json.messages as { role: string; content: string }[];
-    const asked = messages.findLastIndex(({ role }) => role === 'user');
+    const asked = messages.findLastIndex(
+      ({ role, content }) => role === 'user' && !content.endsWith(AGAIN),
+    );
     const turns = (messages[asked]?.content ?? '').split(' then ');
     const turn = messages.slice(asked).filter(({ role }) => role === 'assistant').length;
     await this.perform(exchange, (turns[turn] ?? 'finish').split(' ')).catch(() => undefined);

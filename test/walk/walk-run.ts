@@ -30,6 +30,9 @@ async function everyEnd(): Promise<Walked> {
   );
   for (const [index, [prompt, state]] of ends.entries())
     assert.ok(await harness.untilRun(ids[index] as string, state), prompt);
+  // The upstream writes no JSON, so it is asked once more.
+  const asked = { response_format: { type: 'json', name: null, schema: null }, ask_again: true };
+  await harness.untilRun(await harness.run('finish', asked), 'completed');
   // The one place of the narrow provider is taken.
   const first = await harness.run('hold', { provider: 'narrow' });
   await harness.untilRun(first, 'starting');
