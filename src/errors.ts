@@ -345,8 +345,8 @@ export const errors = {
     { http: 422, grpc: 'FAILED_PRECONDITION' },
   ),
   model_changed: unknown(
-    'The answer cannot continue: it was begun with another file of the model.',
-    'Ask again. In a fleet, pull or import the same file on each node.',
+    'The answer cannot continue: it was begun with another file, template or adapter of the model.',
+    'Ask again. In a fleet, give each node the same files and settings of the model.',
     { http: 409, grpc: 'ABORTED' },
   ),
   model_quarantined: unknown(

@@ -24,7 +24,7 @@ export interface Needs {
   threads: number | null;
   /** The least context of one run. */
   context_tokens: number | null;
-  /** The identity of the model file. No other load can change it. */
+  /** The identity of the model. No other load can change it. */
   model_file: string | null;
 }
 export const ANY: Needs = { threads: null, context_tokens: null, model_file: null };
@@ -42,7 +42,7 @@ export interface ModelEngineOptions<P> {
   guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
   engine: EnginePort;
   model: ModelFile;
-  /** Which file it is. Null: it cannot be read. */
+  /** Which model it is. Null: it cannot be read. */
   identify(model: ModelFile): Promise<string | null>;
   /** Finds out what the next process needs. `file`: which file it is. */
   prepare(file: Promise<string | null>): Promise<Spawn<P>>;
@@ -364,12 +364,12 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
   }
 }
 
-/** Throws model_changed if the answer so far is of another file. */
+/** Throws model_changed if the answer so far is of another file, template or adapter. */
 function checkFile({ model_file }: Needs, { name }: ModelFile, found: string | null): void {
   if (model_file === null || model_file === found) return;
   throw new SvcError(
     'model_changed',
-    `The answer so far is of another file with the name ${name}: ` +
+    `The answer so far is of another file, template or adapter of ${name}: ` +
       `${shortIdentity(model_file)}. Here it is ${shortIdentity(found)}.`,
   );
 }

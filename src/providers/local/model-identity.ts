@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { filesOfModel } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
 import type { Adapter } from './engine/native/adapters.ts';
+import { textOfNamed } from './engine/template/named.ts';
 
 /** A smaller model is hashed at once. */
 export const HASHED_BYTES_MAX = 8 * 1024 * 1024;
@@ -24,19 +25,36 @@ export async function identityOf(
   }
 }
 
-/** The identity of a model with LoRA adapters. Null: one of them cannot be read. */
+/** What of the configuration computes an answer with a model file. */
+export interface Additions {
+  adapters: readonly Adapter[];
+  /** In place of the chat template of the file: see `textOfNamed`. */
+  templates: readonly string[];
+}
+
+/** The identity of a model with its additions. Null: an adapter cannot be read. */
 export async function identityWith(
   own: string | null,
-  adapters: readonly Adapter[],
+  { adapters, templates }: Additions,
 ): Promise<string | null> {
-  if (own === null || adapters.length === 0) return own;
+  if (own === null || adapters.length + templates.length === 0) return own;
   const all: unknown[] = [own];
   for (const { path, scale } of adapters) {
     const identity = await identityOf(path, async () => null);
     if (identity === null) return null;
     all.push([identity, scale]);
   }
+  if (templates.length > 0) all.push({ templates: templates.map(textOrNull) });
   return `sha256:${createHash('sha256').update(JSON.stringify(all)).digest('hex')}`;
+}
+
+/** Null: it cannot be read, so that of the file is used. */
+function textOrNull(template: string): string | null {
+  try {
+    return textOfNamed(template);
+  } catch {
+    return null;
+  }
 }
 
 /** An identity in a message. */

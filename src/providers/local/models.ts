@@ -74,12 +74,13 @@ export class LocalModels {
   }
 
   /**
-   * Which file it is, with its adapters. Its digest is that of its record. Null: one of them cannot
-   * be read.
+   * Which file it is, with its adapters and templates. Its digest is that of its record. Null: a
+   * file cannot be read.
    */
   async identify(file: ModelFile): Promise<string | null> {
     const own = await identityOf(file.path, () => this.recordedDigest(file));
-    return identityWith(own, await this.adaptersOf(file));
+    const [adapters, templates] = [await this.adaptersOf(file), await this.templatesOf(file)];
+    return identityWith(own, { adapters, templates });
   }
 
   /** The LoRA adapters of a model, with the scales of a request. */

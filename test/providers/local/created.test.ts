@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { textOfNamed } from '../../../src/providers/local/engine/template/named.ts';
 import type { CreatedModel } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';
@@ -40,6 +41,57 @@ test('its template counts for its name alone, and another one is another load', 
   assert.is(await count('mario'), '[[abc]'.length, 'a changed one counts at once');
   await local.models.unload('mario');
   assert.equal(names(), []);
+});
+
+for (const [how, change] of Object.entries({
+  'of a Modelfile': (text: string) => {
+    created = [{ name: 'mario', model: 'local/base', chat_template: text }];
+  },
+  'in a file': (text: string) => {
+    const path = join(local.folder, 'mario.jinja');
+    writeFileSync(path, text);
+    created = [{ name: 'mario', model: 'local/base', chat_template: path }];
+  },
+}))
+  test(`an answer continues only with the template that it was begun with: one ${how}`, async () => {
+    const request = { model: 'mario', prompt: 'abc', max_tokens: 24, seed: 11 };
+    change(TEMPLATE);
+    const whole = await readAnswer(local, request);
+    const [first] = whole.parts.filter((part) => part.type === 'output');
+    assert.ok(first !== undefined && typeof first.model_file === 'string');
+    const { text, token_ids, model_file } = first;
+    const resume = { text, token_ids, model_file, threads: null, batched: false, parts: [] };
+    const rest = async () => {
+      const asked = { run_id: 'run_again', attempt: 2, request: runRequest(request), resume };
+      let said = '';
+      for await (const part of local.provider.stream(asked, new AbortController().signal))
+        if (part.type === 'output') said += part.text;
+      return said;
+    };
+    await local.models.unload('mario');
+    change(TEMPLATE.replace('[', '[['));
+    const { code, message } = await failure(rest());
+    assert.is(code, 'model_changed');
+    assert.match(message, `another file, template or adapter of mario: ${model_file.slice(0, 19)}`);
+    change(TEMPLATE);
+    assert.is(text + (await rest()), whole.text);
+  });
+
+test('a template makes another identity, and its form of svc the same as its text', async () => {
+  const identityOf = async (chat_template?: string) => {
+    const template = chat_template === undefined ? {} : { chat_template };
+    created = [{ name: 'mario', model: 'local/base', ...template }];
+    return local.identify('mario');
+  };
+  const [own, given, other] = [
+    await identityOf(),
+    await identityOf(TEMPLATE),
+    await identityOf('chatml'),
+  ];
+  assert.is(own, await local.identify('base'));
+  assert.is(new Set([own, given, other]).size, 3);
+  assert.is(await identityOf(TEMPLATE), given);
+  assert.is(await identityOf(textOfNamed('chatml')), other);
 });
 
 test('it is shown under its name, with its template and without the row of the default', async () => {

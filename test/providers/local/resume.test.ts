@@ -168,7 +168,7 @@ test('an answer continues only with the file that computed its beginning', async
     await engine.models.unload('random');
     const failed = await failure(goOn(engine, request, cut));
     assert.is(failed.code, 'model_changed');
-    assert.match(failed.message, `another file with the name random: ${model_file.slice(0, 19)}`);
+    assert.match(failed.message, `file, template or adapter of random: ${model_file.slice(0, 19)}`);
     assert.is(engine.state(), 'cold', 'nothing is loaded for it');
     writeFileSync(path, file);
     const again = await goOn(engine, request, cut);

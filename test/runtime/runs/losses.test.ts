@@ -123,7 +123,7 @@ test('a run whose model is another file now ends with its partial text, and says
   const { explanation } = await runtime.history.whyRun(id);
   assert.match(
     explanation.at(-1) ?? '',
-    /ended unfinished: .*begun with another file of the model/,
+    /ended unfinished: .*begun with another file, template or adapter of the model/,
   );
 });
 
