@@ -5,11 +5,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message } from '../../../machines/messages.ts';
 import { type LoadedModel, loadModel } from '../../../src/providers/local/engine/load.ts';
-import {
-  measureSpeed,
-  measureTogether,
-  ownClock,
-} from '../../../src/providers/local/engine/measured/speed.ts';
+import { measureSpeed, ownClock } from '../../../src/providers/local/engine/measured/speed.ts';
 import {
   ATTENTION,
   type LoadOrder,
@@ -194,12 +190,12 @@ test('the next turn reuses an answer that was computed alone, and continues exac
 
 test('the gain of batches is measured in CPU time, which other work does not change', async () => {
   const { model } = (await open(random)).loaded;
-  const ticks = (times: number[]) => () => times.shift() ?? 0;
-  assert.is(await measureSpeed(model, 1, 600_000, ticks([5, 15])), 6400, '64 tokens in 10 ms');
-  assert.is(
-    await measureTogether(model, 1, 600_000, ticks([5, 5, 5, 5, 15, 15, 15, 15])),
-    4 * 6400,
-  );
+  const measured = (answers: number, times: number[]) => {
+    const clock = () => times.shift() ?? 0;
+    return measureSpeed(model, { answers, threads: 1, limitMs: 600_000, clock });
+  };
+  assert.is(await measured(1, [5, 15]), 6400, '64 tokens in 10 ms');
+  assert.is(await measured(4, [5, 5, 5, 5, 15, 15, 15, 15]), 4 * 6400);
   const cpuMs = () => (process.cpuUsage().user + process.cpuUsage().system) / 1000;
   const [from, at, to] = [cpuMs(), ownClock(model)(), cpuMs()];
   assert.ok(from <= at && at <= to);

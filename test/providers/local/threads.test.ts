@@ -3,12 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { findGain } from '../../../src/providers/local/engine/measured/gain.ts';
+import type { Use } from '../../../src/providers/local/engine/measured/idle.ts';
 import { candidates, findThreads } from '../../../src/providers/local/engine/measured/threads.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-threads-'));
 const file = join(folder, 'engine-threads.json');
 test.before.each(() => rmSync(file, { force: true }));
 test.after(() => rmSync(folder, { recursive: true }));
+
+/** Of eight cores other work leaves so many idle, from one look to the next. */
+function useOf(idle: number): () => Use {
+  let at = 0;
+  return () => {
+    at += 1000;
+    return { cores: Array(8).fill({ idle: (at * idle) / 8, total: at }), own: 0, at };
+  };
+}
 
 function find(
   speeds: Record<number, number>,
@@ -26,6 +37,7 @@ function find(
     available: 8,
     measure,
     idle: async () => null,
+    use: useOf(8),
     ...changes,
   }).then((found) => ({ ...found, tried }));
 }
@@ -94,6 +106,42 @@ test('where a number is remembered, nothing is measured and the machine is not l
   const idle = async () => assert.unreachable('looked at') as never;
   const again = await find({}, { idle });
   assert.equal([again.threads, again.tried], [4, []]);
+});
+
+test('other work that begins during the measurement spoils it, so a later load measures', async () => {
+  const speeds = { 1: 10, 2: 3 };
+  const spoiled = await find(speeds, { use: useOf(2.2) });
+  assert.equal([spoiled.threads, spoiled.tried], [4, [1, 2]]);
+  const later = await find({ 1: 10, 2: 19, 4: 30, 8: 40 });
+  assert.equal([later.threads, later.tried], [8, [1, 2, 4, 8]]);
+  const known = await find(speeds, { use: useOf(2.2) });
+  assert.equal([known.threads, known.tried], [8, []]);
+});
+
+function gainOf(alone: number, together: number, use = useOf(8), key = 'm') {
+  const [one, several] = [async () => alone, async () => together];
+  return findGain({ file, key, available: 8, use, alone: one, together: several });
+}
+
+test('a gain is measured once for what identifies it', async () => {
+  assert.is(await gainOf(10, 25.04), 250);
+  assert.is(await gainOf(10, 10), 250);
+  assert.is(await gainOf(10, 10, useOf(8), 'n'), 100);
+  assert.is(await gainOf(0, 0, useOf(8), 'nothing'), 1);
+  const { batching } = JSON.parse(readFileSync(file, 'utf8'));
+  assert.equal(batching, { m: 250, n: 100, nothing: 1 });
+});
+
+test('a gain that was measured beside other work counts once, and a quiet load keeps its own', async () => {
+  assert.is(await gainOf(10, 8, useOf(7.4)), 80);
+  assert.is(await gainOf(10, 12, useOf(0)), 120);
+  assert.is(await gainOf(10, 30, useOf(7.6)), 300);
+  assert.is(await gainOf(10, 8, useOf(0)), 300);
+});
+
+test('a gain is kept where the system does not say what its cores do', async () => {
+  assert.is(await gainOf(10, 20, () => ({ cores: [], own: 0, at: 0 })), 200);
+  assert.is(await gainOf(10, 10), 200);
 });
 
 test('a remembered number above the available one is measured again', async () => {

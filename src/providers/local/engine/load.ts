@@ -13,8 +13,9 @@ import { checkDraft, DraftModel } from './decode/draft-model.ts';
 import { States } from './decode/states.ts';
 import { knowsReasoningTags } from './form.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
+import { findGain } from './measured/gain.ts';
 import { idleSince, readUse, type Use } from './measured/idle.ts';
-import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
+import { measureSpeed, ownClock, TOGETHER } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { keyOf, type LoadOrder } from './messages.ts';
 import { RELEASE } from './native/abi.ts';
@@ -142,7 +143,8 @@ export async function loadModel(
   const parallel = context.sequences;
   const decoder = new Decoder(context, threads.alone, togetherOf(model), threads.wide);
   console.error(`computed on ${llama.gpu ?? 'cpu'}`);
-  const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
+  const many = `${togetherMost(order)} together have ${gain} percent of the speed of one`;
+  const speed = gain === null ? '' : `: ${many}`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
   return {
     model,
@@ -277,17 +279,17 @@ async function chooseThreads(
   if (fixed !== null) return { alone: fixed, wide: fixed };
   const idle = () => idleSince(before);
   const options = { ...(await measuring(model, order, available)), idle };
-  const find = async (kind: string, measure: typeof measureSpeed) => {
+  const find = async (kind: string, answers: number) => {
     const { threads, measured } = await findThreads({
       ...options,
       modelKey: options.modelKey + kind,
-      measure: (threads, limitMs) => measure(model, threads, limitMs),
+      measure: (threads, limitMs) => measureSpeed(model, { answers, threads, limitMs }),
     });
     const speeds = JSON.stringify(measured);
     console.error(`threads${kind} ${threads}, tokens per second by threads ${speeds}`);
     return threads;
   };
-  return { alone: await find('', measureSpeed), wide: await find(' together', measureTogether) };
+  return { alone: await find('', 1), wide: await find(' together', TOGETHER) };
 }
 
 /** Its tokens take a millisecond: threads that wait for each other would double it. */
@@ -308,6 +310,7 @@ async function measuring(
     engineKey: `llama.cpp ${ENGINE_VERSION} ${model.llama.gpu ?? 'cpu'} ${DECODER}`,
     file: order.threads_file,
     available,
+    use: readUse,
   };
 }
 
@@ -332,15 +335,13 @@ const GAIN_LEAST = 115;
 async function gainOf(model: Model, order: LoadOrder, available: number): Promise<number> {
   const options = await measuring(model, order, available);
   const answers = togetherMost(order);
-  const key = `${machineKey(options)}, ${answers} at once`;
-  const known = (await readMeasured(options.file, 'batching'))[key];
-  if (known !== undefined) return known;
-  const clock = ownClock(model);
-  const alone = await measureSpeed(model, 1, MEASURE_MS, clock);
-  const together = await measureTogether(model, 1, MEASURE_MS, clock, answers);
-  const gain = Math.max(1, Math.round((100 * together) / Math.max(alone, 0.001)));
-  await addMeasured(options.file, 'batching', key, gain);
-  return gain;
+  const asked = { threads: 1, limitMs: MEASURE_MS, clock: ownClock(model) };
+  return findGain({
+    ...options,
+    key: `${machineKey(options)}, ${answers} at once`,
+    alone: () => measureSpeed(model, asked),
+    together: () => measureSpeed(model, { ...asked, answers }),
+  });
 }
 
 function pays(gain: number): boolean {

@@ -52,6 +52,11 @@ export function idleBetween(
   return parts.reduce((sum, part) => sum + part, 0);
 }
 
+/** Whether other work needed none of the cores. A system that does not say counts as idle. */
+export function isQuiet(available: number, idle: number | null): boolean {
+  return idle === null || Math.round(idle) >= available;
+}
+
 function coreTimes(): CoreTimes[] {
   return cpus().map(({ times }) => ({
     idle: times.idle,

@@ -20,41 +20,23 @@ export function ownClock({ llama }: Model): Clock {
   return llama.gpu === null ? cpuMs : wallMs;
 }
 
-/**
- * Measures tokens per second of a short greedy answer. The first token warms caches and does not
- * count.
- */
-export function measureSpeed(
-  model: Model,
-  threads: number,
-  limitMs: number,
-  clock = wallMs,
-): Promise<number> {
-  return measure(model, { answers: 1, threads, limitMs, clock });
-}
-
-const TOGETHER = 4;
-
-/** Measures tokens per second of several such answers in one batch: with more the gain grows. */
-export function measureTogether(
-  model: Model,
-  threads: number,
-  limitMs: number,
-  clock = wallMs,
-  answers = TOGETHER,
-): Promise<number> {
-  return measure(model, { answers, threads, limitMs, clock });
-}
-
 interface Measuring {
-  answers: number;
   threads: number;
   limitMs: number;
-  clock: Clock;
+  /** Answers in one batch. */
+  answers?: number;
+  clock?: Clock;
 }
 
-async function measure(model: Model, measuring: Measuring): Promise<number> {
-  const { answers, threads } = measuring;
+/** Answers that say how fast several are: with more the gain grows. */
+export const TOGETHER = 4;
+
+/**
+ * Measures tokens per second of short greedy answers. The first token of each warms caches and does
+ * not count.
+ */
+export async function measureSpeed(model: Model, measuring: Measuring): Promise<number> {
+  const { answers = 1, threads } = measuring;
   const context = model.createContext({
     contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize),
     sequences: answers,
@@ -80,7 +62,7 @@ async function speedOf(
   model: Model,
   decoder: Decoder,
   place: number,
-  { limitMs, clock }: Measuring,
+  { limitMs, clock = wallMs }: Measuring,
 ): Promise<number> {
   const member = newMember({ exact: false, batched: false });
   const sequence = { place, tokens: [] };

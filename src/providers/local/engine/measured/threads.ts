@@ -1,5 +1,6 @@
 import { cpus } from 'node:os';
 import { addMeasured, readMeasured } from './file.ts';
+import { isQuiet, leftByOthers, type Use } from './idle.ts';
 
 /**
  * Finds the fastest number of threads by measurement, and remembers it for a model on a machine.
@@ -18,6 +19,7 @@ export interface ThreadsOptions {
   available: number;
   /** Cores that other work leaves idle. Null: unknown. */
   idle(): Promise<number | null>;
+  use(): Use;
   /** Returns tokens per second. `limitMs` bounds the measurement. */
   measure(threads: number, limitMs: number): Promise<number>;
 }
@@ -37,13 +39,15 @@ const FEW_CORES = 4;
 const GAIN_LEAST = 1.05;
 
 export async function findThreads(options: ThreadsOptions): Promise<ThreadsResult> {
-  const { file, available } = options;
+  const { file, available, use } = options;
   const key = machineKey(options);
   const known = (await readMeasured(file, 'threads'))[key];
   if (known !== undefined && known <= available) return { threads: known, measured: {} };
-  const idle = (await options.idle()) ?? available;
-  if (Math.round(idle) < available) return { threads: usualThreads(available), measured: {} };
+  const usual = { threads: usualThreads(available), measured: {} };
+  if (!isQuiet(available, await options.idle())) return usual;
+  const before = use();
   const found = await measureAll(options);
+  if (!isQuiet(available, leftByOthers(before, use()))) return usual;
   await addMeasured(file, 'threads', key, found.threads);
   return found;
 }
