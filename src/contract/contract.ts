@@ -134,6 +134,8 @@ export interface ModelDetails extends ModelRecord {
   projector?: string | null;
   /** Paths of its LoRA adapters, in the order of their ids. */
   adapters?: readonly string[];
+  /** The model that guesses its tokens. `problem`: why it cannot. */
+  draft?: { model: string; problem: string | null } | null;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
   /** Of an alias: the model that it means, and the Modelfile that makes it again. */

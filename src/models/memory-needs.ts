@@ -37,10 +37,10 @@ export interface ContextPlan {
 
 /** The shape from the header of a file. A header without it counts as a model without a context. */
 export function shapeOf(
-  { architecture, numbers }: Pick<GgufHeader, 'architecture' | 'numbers'>,
+  { architecture, entries }: Pick<GgufHeader, 'architecture' | 'entries'>,
   weights: number,
 ): ModelShape {
-  const number = (key: string) => numbers.get(`${architecture}.${key}`);
+  const number = (key: string) => entries.number(`${architecture}.${key}`);
   const width = number('embedding_length') ?? 0;
   const heads = number('attention.head_count') ?? 1;
   const cachedHeads = number('attention.head_count_kv') ?? heads;
@@ -52,7 +52,7 @@ export function shapeOf(
     heads,
     keys: cachedHeads * (number('attention.key_length') ?? head),
     values: cachedHeads * (number('attention.value_length') ?? head),
-    vocabulary: number('vocab_size') ?? numbers.get('tokenizer.ggml.tokens') ?? 0,
+    vocabulary: number('vocab_size') ?? entries.count('tokenizer.ggml.tokens') ?? 0,
     context: number('context_length') ?? 0,
   };
 }

@@ -1,7 +1,9 @@
-import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DoctorContext } from '../../src/cli/doctor/check.ts';
-import { checkEngine } from '../../src/cli/doctor/engine-check.ts';
+import { checkDrafts, checkEngine } from '../../src/cli/doctor/engine-check.ts';
+import { suiteWithDaemon } from './fake-daemon.ts';
+
+const test = suiteWithDaemon('svc doctor, of models');
 
 const engine = (state: string, model: string, error: string | null = null) => ({
   state,
@@ -34,5 +36,59 @@ test('each engine of the daemon has its line', async () => {
     ],
   );
 });
+
+test('each draft model of the configuration has a row: whether it fits, or which name is wrong', async ({
+  home,
+  daemon,
+}) => {
+  const drafts: Record<string, object | null> = {
+    large: { model: 'small', problem: null },
+    wide: { model: 'other', problem: 'it has another vocabulary' },
+    gone: null,
+  };
+  daemon.on('model.show', ({ params: { id }, result, error }) => {
+    const draft = drafts[String(id)];
+    if (draft == null) return error({ code: 'model_unknown', message: 'There is none.' });
+    result({ ...SHOWN, id: `local/${id}`, name: id, draft });
+  });
+  const config = {
+    aliases: { both: ['large', 'gone'] },
+    model_drafts: { both: 'small', wide: 'other', gone: 'small' },
+  };
+  const running = { config, models: [] };
+  const checks = await checkDrafts({ paths: home.paths, running } as unknown as DoctorContext);
+  assert.equal(
+    checks.map(({ name, status, detail }) => [name, status, detail]),
+    [
+      ['draft of local/large', 'ok', 'small guesses its tokens.'],
+      [
+        'draft of local/wide',
+        'warn',
+        'The draft model other does not fit: it has another vocabulary.',
+      ],
+      ['model_drafts', 'warn', 'gone is no local model that can have a draft model.'],
+    ],
+  );
+  const row = async (id: string) =>
+    /draft model +(.*)/.exec((await home.svc(['model', 'show', id])).stdout)?.[1];
+  assert.is(await row('large'), 'small');
+  assert.is(await row('wide'), 'other, which does not fit: it has another vocabulary');
+});
+
+const SHOWN = {
+  provider: 'local',
+  built_in: false,
+  default: false,
+  state: 'available',
+  size_bytes: 1,
+  parameters: null,
+  quantization: null,
+  context_length: null,
+  capabilities: ['chat'],
+  digest: null,
+  path: '/m.gguf',
+  metadata: {},
+  metadata_left_out: 0,
+};
 
 test.run();

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { gguf } from '@huggingface/gguf';
 import {
   type ChatWrapper,
   getLlama,
@@ -9,6 +8,8 @@ import {
   resolveChatWrapper,
   type Token,
 } from 'node-llama-cpp';
+import { defaultLimits } from '../../src/limits.ts';
+import { checkGguf } from '../../src/models/gguf/check.ts';
 import { type ConfidenceRule, confidence } from '../../src/providers/mini/confidence.ts';
 
 export const modelFile = new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url)
@@ -34,8 +35,8 @@ export interface Asker {
 const answerTokensMax = 160;
 
 export async function metadataOf(file: string): Promise<Record<string, unknown>> {
-  const { metadata } = await gguf(file, { allowLocalFile: true });
-  return metadata as unknown as Record<string, unknown>;
+  const [{ entries }] = await checkGguf(file, defaultLimits.model_header_bytes);
+  return Object.fromEntries(entries.keys.map((key) => [key, entries.value(key)]));
 }
 
 /**

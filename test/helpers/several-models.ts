@@ -45,7 +45,7 @@ export async function askSeveralModels(options: SeveralModels): Promise<SeveralO
   const [path = '', ...copies] = MODELS.map((name) => join(home.paths.models, `${name}.gguf`));
   makeGguf(path, { context: 4096, template: null });
   for (const copy of copies) copyFileSync(path, copy);
-  const shape = shapeOf(await checkGguf(path, 1e8), await weightsOf(path));
+  const shape = shapeOf((await checkGguf(path, 1e8))[0], await weightsOf(path));
   const each = memoryNeeds(shape, { parallel: 4, context_tokens: 4096 });
   const env = { SVC_MODELS_MEMORY_BYTES: String(Math.floor((PLACES + 0.5) * each)) };
   const life = await serve(home, { env });

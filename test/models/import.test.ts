@@ -114,15 +114,15 @@ commands('the list says why a file is invalid, and where the folder is', async (
   assert.ok(problems.get('text'));
   assert.ok(problems.get('dangling'));
   const { stdout, stderr } = await svc(['model', 'list']);
-  assert.match(stdout, /local\/cut +invalid .* the file is cut off/);
+  assert.match(stdout, /local\/cut +invalid .* it is cut off: \d+ bytes of at least \d+/);
   assert.match(stderr, paths.models);
   const shown = await svc(['model', 'show', 'cut']);
   assert.is(shown.code, 7);
-  assert.match(shown.stdout, /problem +the file is cut off/);
+  assert.match(shown.stdout, /problem +it is cut off: \d+ bytes of at least/);
   assert.is((await fails(['model', 'show', 'text']))[0], 7);
   const run = await svc(['run', 'hi', '--model', 'cut']);
   assert.is(run.code, 7);
-  assert.match(run.stderr, /cut: The engine cannot load the file: it has/);
+  assert.match(run.stderr, /cut: The engine cannot load the file: it is cut off: /);
   const unknown = await svc(['model', 'show', 'dangling']);
   assert.is(unknown.code, 7);
   assert.match(unknown.stderr, /Known: svc-mini, GOOD\.\n/);

@@ -23,7 +23,7 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-needs-'));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 async function shapeAt(path: string): Promise<ModelShape> {
-  return shapeOf(await checkGguf(path, 64 * MIB), await weightsOf(path));
+  return shapeOf((await checkGguf(path, 64 * MIB))[0], await weightsOf(path));
 }
 
 /** Only the shape of such a file counts. Random weights would take seconds to make. */

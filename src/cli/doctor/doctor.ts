@@ -1,7 +1,6 @@
 import { refuseOpenBind } from '../../config/address.ts';
 import { type Config, loadConfig } from '../../config/config.ts';
 import { outdatedNames } from '../../config/renamed.ts';
-
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { hanging } from '../../logs/word-wrap.ts';
@@ -13,7 +12,7 @@ import { columnsOfStdout } from '../print/table.ts';
 import { checkCertificate } from './certificate-check.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
-import { checkEngine, checkModel, checkTemplates } from './engine-check.ts';
+import { checkDrafts, checkEngine, checkModel, checkTemplates } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken, checkTokens } from './home-check.ts';
 import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkToolServers } from './mcp-check.ts';
@@ -65,6 +64,7 @@ export async function examine(
       checkEngine,
       checkModel,
       checkTemplates,
+      checkDrafts,
       checkDefaults,
       checkProviders,
       checkServers,

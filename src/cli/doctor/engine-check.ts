@@ -9,7 +9,7 @@ import { type Paths, packageRoot } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
-import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
+import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
 /** The file is beside this one, in the sources and in the build. */
 const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`, import.meta.url));
@@ -142,18 +142,7 @@ async function readStart(path: string): Promise<string | null> {
 /** Chat templates that cannot be rendered, and names of models that lead to none. */
 export async function checkTemplates({ running, paths }: DoctorContext): Promise<Check[]> {
   if (running === null) return [];
-  const { config, models } = running;
-  const named = Object.keys(config.model_templates).map(async (name): Promise<Check[]> => {
-    const isModel = [config.aliases[name] ?? name].flat().map(async (id) => {
-      const timeout = { timeout_ms: SHOW_MS };
-      const shown = await askDaemon(paths, 'model.show', { id }, timeout).catch(() => null);
-      return shown?.provider === 'local' && !shown.built_in;
-    });
-    if ((await Promise.all(isModel)).includes(true)) return [];
-    const detail = `${oneLine(name)} is no local model that can have another chat template.`;
-    return [warn('model_templates', detail, 'See: svc model list')];
-  });
-  const problems = models.flatMap(({ id, template_problem }) =>
+  const problems = running.models.flatMap(({ id, template_problem }) =>
     template_problem === undefined
       ? []
       : [
@@ -164,5 +153,39 @@ export async function checkTemplates({ running, paths }: DoctorContext): Promise
           ),
         ],
   );
-  return [...problems, ...(await Promise.all(named)).flat()];
+  const named = await checkNamed('model_templates', 'another chat template', { running, paths });
+  return [...problems, ...named];
+}
+
+/** The draft models of the configuration, and names of models that lead to none. */
+export async function checkDrafts({ running, paths }: DoctorContext): Promise<Check[]> {
+  if (running === null) return [];
+  return checkNamed('model_drafts', 'a draft model', { running, paths }, ({ id, draft }) => {
+    if (draft == null) return [];
+    const name = `draft of ${oneLine(id)}`;
+    const model = oneLine(draft.model);
+    if (draft.problem === null) return [ok(name, `${model} guesses its tokens.`)];
+    const detail = `The draft model ${model} does not fit: ${oneLine(draft.problem)}.`;
+    return [warn(name, detail, 'Correct model_drafts. See: svc model list')];
+  });
+}
+
+/** What a setting has for local models: `checkOf` each of them, and names that lead to none. */
+async function checkNamed(
+  setting: 'model_templates' | 'model_drafts',
+  what: string,
+  { running, paths }: { running: RunningDaemon; paths: Paths },
+  checkOf: (model: Results['model.show']) => Check[] = () => [],
+): Promise<Check[]> {
+  const { config } = running;
+  const show = (id: string) =>
+    askDaemon(paths, 'model.show', { id }, { timeout_ms: SHOW_MS }).catch(() => null);
+  const named = Object.keys(config[setting]).map(async (name) => {
+    const shown = await Promise.all([config.aliases[name] ?? name].flat().map(show));
+    const models = shown.filter((model) => model?.provider === 'local' && !model.built_in);
+    if (models.length > 0) return models.flatMap((model) => (model === null ? [] : checkOf(model)));
+    const detail = `${oneLine(name)} is no local model that can have ${what}.`;
+    return [warn(setting, detail, 'See: svc model list')];
+  });
+  return (await Promise.all(named)).flat();
 }

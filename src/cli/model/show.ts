@@ -50,6 +50,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     ['capabilities', model.capabilities.join(', ')],
     ['tools', toolsOf(model)],
     ['adapters', model.adapters?.length ? model.adapters.join(', ') : null],
+    ['draft model', model.draft == null ? null : draftOf(model.draft)],
     ['images', model.projector == null ? null : `by llama-server, with ${model.projector}`],
     ['digest', model.digest],
     ['source', model.source ?? null],
@@ -92,6 +93,10 @@ function cacheOf({ attention }: Results['model.show']): string {
   const { cache_keys, cache_values } = attention;
   const types = `${cache_keys}/${cache_values}`;
   return types === 'f16/f16' ? '' : `, with a cache of ${types}`;
+}
+
+function draftOf({ model, problem }: NonNullable<Results['model.show']['draft']>): string {
+  return problem === null ? model : `${model}, which does not fit: ${problem}`;
 }
 
 function originOf({

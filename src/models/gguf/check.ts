@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type GgufHeader, invalid, MORE, readGgufHeader } from './header.ts';
+import { type GgufHeader, invalid, MORE, readGgufHeader, WEIGHTLESS } from './header.ts';
 import { filesOfModel, partsOf } from './parts.ts';
 import { tensorBytes } from './tensors.ts';
 
@@ -9,17 +9,21 @@ const FIRST_BYTES = 1024 * 1024;
 const DRAFT = '.partial';
 
 /**
- * Returns the header of a model, which of a split model is that of its first part. Throws SvcError
- * unless each part is there, is a GGUF file with all its weights, and has its place.
+ * Returns the headers of a model, one of each part. Throws SvcError unless each part is there, is a
+ * GGUF file with all its weights, and has its place.
  */
-export async function checkGguf(path: string, headerBytesMax: number): Promise<GgufHeader> {
+export async function checkGguf(
+  path: string,
+  headerBytesMax: number,
+): Promise<[GgufHeader, ...GgufHeader[]]> {
   const missing = (await filesOfModel(path))?.missing ?? null;
   if (missing !== null) throw invalid(`the part ${missing} is missing`);
   const parts = partsOf(path);
   const headers: GgufHeader[] = [];
   for (const [index, part] of parts.entries())
     headers.push(await checkPart(part, [index, parts.length], headerBytesMax));
-  return headers[0] as GgufHeader;
+  if (headers.every(({ tensors }) => tensors.length === 0)) throw invalid(WEIGHTLESS);
+  return headers as [GgufHeader, ...GgufHeader[]];
 }
 
 /** Checks one file of a model, perhaps with the ending of a draft. Throws SvcError. */
@@ -30,7 +34,7 @@ export async function checkPart(
 ): Promise<GgufHeader> {
   const file = basename(path, DRAFT);
   const name = count === 1 ? 'it' : `the part ${file}`;
-  const header = await checkFile(path, headerBytesMax, name);
+  const header = await readHeader(path, headerBytesMax, name);
   if (header.parts === count && header.part === index) return header;
   throw invalid(
     `${file} is part ${header.part + 1} of ${header.parts}, and its name says ` +
@@ -38,8 +42,15 @@ export async function checkPart(
   );
 }
 
-/** `name`: the file in an error. */
-async function checkFile(path: string, headerBytesMax: number, name: string): Promise<GgufHeader> {
+/**
+ * Reads the header of one file, which has all its weights. Throws SvcError. `name`: the file in an
+ * error.
+ */
+export async function readHeader(
+  path: string,
+  headerBytesMax = Number.POSITIVE_INFINITY,
+  name = 'it',
+): Promise<GgufHeader> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();
@@ -83,5 +94,5 @@ function checkSize({ dataOffset, tensors }: GgufHeader, size: number, name: stri
       Math.max(most, dataOffset + offset + tensorBytes(type, elements)),
     0,
   );
-  if (end > size) throw invalid(`${name} has ${size} bytes of at least ${Math.ceil(end)}`);
+  if (end > size) throw invalid(`${name} is cut off: ${size} bytes of at least ${Math.ceil(end)}`);
 }

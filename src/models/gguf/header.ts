@@ -2,31 +2,26 @@ import type { SvcError } from '../../errors.ts';
 import { pullError } from '../failure.ts';
 import { isGguf } from './tensors.ts';
 
-/** The header of a GGUF file, as far as the check needs it. */
+/** The header of a GGUF file. */
 export interface GgufHeader {
   architecture: string;
   /** Such as `model` or `adapter`. Empty: unknown. */
   type: string;
   /** Offset of the weights. */
   dataOffset: number;
-  tensors: { elements: number; type: number; offset: number }[];
-  /** Its whole numbers, the lengths of its lists, and the largest of short lists of numbers. */
-  numbers: ReadonlyMap<string, number>;
+  tensors: { name: string; elements: number; type: number; offset: number }[];
+  entries: Entries;
   /** Its place in a split model, from 0, and the number of parts. Other models have one. */
   part: number;
   parts: number;
 }
 
 /** Why a file is no model by itself. Null: it may be one. */
-export function otherKindOf({
-  architecture,
-  type,
-  numbers,
-}: Pick<GgufHeader, 'architecture' | 'type' | 'numbers'>) {
+export function otherKindOf({ architecture, type, entries }: GgufHeader): string | null {
   if (architecture === 'clip' || type === 'mmproj')
     return 'it is a projector for images, not a model';
   if (type === 'adapter') return 'it is an adapter, not a model';
-  const isEmpty = numbers.get(`${architecture}.context_length`) === 0;
+  const isEmpty = entries.number(`${architecture}.context_length`) === 0;
   return isEmpty ? 'it says that its context holds no token' : null;
 }
 
@@ -35,11 +30,7 @@ export const MORE = Symbol('more bytes');
 
 /**
  * Reads a GGUF header with strict bounds. Throws MORE, or SvcError if llama.cpp cannot read the
- * file.
- *
- * The list of models reads headers with `@huggingface/gguf`, in a thread that may fail. That reader
- * decodes all values and has no bounds. This one decides what enters the models folder, so it
- * decodes nothing that it does not check.
+ * file. It decides what enters the models folder, and decodes no value before it is asked for.
  */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
@@ -53,65 +44,116 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
     );
   const tensorCount = cursor.count('tensors');
   const entryCount = cursor.count('entries');
-  let [architecture, kind] = ['', ''];
-  let [part, parts] = [0, 1];
-  let alignment = 32;
-  const numbers = new Map<string, number>();
-  for (let index = 0; index < entryCount; index += 1) {
-    const key = cursor.text();
-    const type = cursor.uint32();
-    if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
-    else if (key === 'general.type' && type === STRING) kind = cursor.text();
-    else if (key === 'split.no' && type === UINT16) part = cursor.take(2).readUInt16LE();
-    else if (key === 'split.count' && type === UINT16) parts = cursor.take(2).readUInt16LE();
-    else if (key === 'general.alignment' && type === UINT32) alignment = cursor.uint32();
-    else {
-      const value = cursor.size(type);
-      if (value !== null && numbers.size < NUMBERS_MAX) numbers.set(key, value);
-    }
-  }
+  const entries = new Entries(bytes);
+  for (let index = 0; index < entryCount; index += 1) entries.add(cursor.text(), cursor.place());
+  const textAt = (key: string) => String(entries.value(key, STRING) ?? '');
+  const numberAt = (key: string, type: number) => Number(entries.value(key, type) ?? 0);
+  const architecture = textAt('general.architecture');
+  const [part, parts] = [numberAt('split.no', UINT16), numberAt('split.count', UINT16)];
+  const alignment = Number(entries.value('general.alignment', UINT32) ?? 32);
   // The first part of a split model may have no weights, and only it has the architecture.
-  if (tensorCount === 0 && parts <= 1) throw invalid('it has no weights');
+  if (tensorCount === 0 && parts <= 1) throw invalid(WEIGHTLESS);
   if (architecture === '' && part === 0) throw invalid('it does not name its architecture');
   if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
   const dataOffset = Math.ceil(cursor.position / alignment) * alignment;
   return {
     architecture,
-    type: kind,
+    type: textAt('general.type'),
     dataOffset,
     tensors,
-    numbers,
+    entries,
     part,
     parts: Math.max(1, parts),
   };
 }
 
-/** Entries and tensors of one file. */
-const COUNT_MAX = 100_000;
-/** Kept numbers of one file. */
-const NUMBERS_MAX = 1024;
-/** Texts in all lists of one file. A vocabulary with its merges has less than a million. */
-const TEXTS_MAX = 2_000_000;
-const DIMENSIONS_MAX = 4;
-/** Entries of a short list, such as one number for each layer. */
-const LIST_MAX = 1024;
-const UINT16 = 2;
-const UINT32 = 4;
-const INT32 = 5;
-const WHOLE: ReadonlySet<number> = new Set([UINT32, INT32]);
-const STRING = 8;
-const ARRAY = 9;
-/** Bytes of a value by its type. Strings and arrays have a length field. */
-const VALUE_BYTES = [1, 1, 2, 2, 4, 4, 4, 1, Number.NaN, Number.NaN, 8, 8, 8];
+export const WEIGHTLESS = 'it has no weights';
 
-class Cursor {
-  position = 0;
+/** Where a value is. `count`: values of a list. Null: it is none. */
+interface Place {
+  type: number;
+  at: number;
+  count: number | null;
+}
+
+/** The entries of a header, in their order. Each is decoded when it is asked for. */
+export class Entries {
   private readonly bytes: Buffer;
-  private texts = 0;
+  private readonly places = new Map<string, Place>();
 
   constructor(bytes: Buffer) {
     this.bytes = bytes;
+  }
+
+  add(key: string, place: Place): void {
+    this.places.set(key, place);
+  }
+
+  get keys(): string[] {
+    return [...this.places.keys()];
+  }
+
+  /** Values of a list. Null: it is none, or there is no such entry. */
+  count(key: string): number | null {
+    return this.places.get(key)?.count ?? null;
+  }
+
+  /** Undefined: there is none, or it has another type than this one. */
+  value(key: string, type?: number): unknown {
+    const place = this.places.get(key);
+    if (place === undefined || (type !== undefined && type !== place.type)) return undefined;
+    return new Cursor(this.bytes, place.at).value(place.type);
+  }
+
+  /** A number, the largest one of a short list, or the length of another list. */
+  number(key: string): number | undefined {
+    const count = this.count(key);
+    if (count !== null && count > LIST_MAX) return count;
+    const value = this.value(key);
+    if (!Array.isArray(value)) return typeof value === 'number' ? value : undefined;
+    return value.length > 0 && value.every((each) => typeof each === 'number')
+      ? Math.max(...value)
+      : value.length;
+  }
+}
+
+/** Entries and tensors of one file. */
+const COUNT_MAX = 100_000;
+/** Texts in all lists of one file. A vocabulary with its merges has less than a million. */
+const TEXTS_MAX = 2_000_000;
+const DIMENSIONS_MAX = 4;
+/** Values of a short list, such as one number for each layer. */
+const LIST_MAX = 1024;
+const UINT16 = 2;
+const UINT32 = 4;
+const STRING = 8;
+const ARRAY = 9;
+
+/** The types of values by their numbers: bytes of one, and how it is read. */
+const TYPES: Readonly<
+  Record<number, [bytes: number, read: (from: Buffer, at: number) => unknown]>
+> = {
+  0: [1, (from, at) => from.readUInt8(at)],
+  1: [1, (from, at) => from.readInt8(at)],
+  [UINT16]: [2, (from, at) => from.readUInt16LE(at)],
+  3: [2, (from, at) => from.readInt16LE(at)],
+  [UINT32]: [4, (from, at) => from.readUInt32LE(at)],
+  5: [4, (from, at) => from.readInt32LE(at)],
+  6: [4, (from, at) => from.readFloatLE(at)],
+  7: [1, (from, at) => from.readUInt8(at) !== 0],
+  10: [8, (from, at) => Number(from.readBigUInt64LE(at))],
+  11: [8, (from, at) => Number(from.readBigInt64LE(at))],
+  12: [8, (from, at) => from.readDoubleLE(at)],
+};
+
+class Cursor {
+  position: number;
+  private readonly bytes: Buffer;
+  private texts = 0;
+
+  constructor(bytes: Buffer, position = 0) {
+    [this.bytes, this.position] = [bytes, position];
   }
 
   take(length: number): Buffer {
@@ -133,22 +175,29 @@ class Cursor {
     return this.take(this.uint64()).toString('utf8');
   }
 
-  /** Skips a value. Returns what `numbers` has of it; null for nothing. */
-  size(type: number): number | null {
-    if (type === ARRAY) return this.skipArray();
-    if (type === UINT32) return this.uint32();
-    if (type === STRING) this.skip(this.uint64());
-    else this.skip(width(type));
-    return null;
+  /** Skips a type and its value. */
+  place(): Place {
+    const type = this.uint32();
+    const at = this.position;
+    if (type === ARRAY) return { type, at, count: this.skipArray() };
+    this.skip(type === STRING ? this.uint64() : bytesOf(type));
+    return { type, at, count: null };
+  }
+
+  value(type: number): unknown {
+    if (type === STRING) return this.text();
+    if (type !== ARRAY) return TYPES[type]?.[1](this.bytes, this.skip(bytesOf(type)));
+    const each = this.uint32();
+    return Array.from({ length: this.uint64() }, () => this.value(each));
   }
 
   tensor(): GgufHeader['tensors'][number] {
-    this.skip(this.uint64());
+    const name = this.text();
     const dimensions = this.uint32();
     if (dimensions > DIMENSIONS_MAX) throw invalid(`a tensor has ${dimensions} dimensions`);
     let elements = 1;
     for (let index = 0; index < dimensions; index += 1) elements *= this.uint64();
-    return { elements, type: this.uint32(), offset: this.uint64() };
+    return { name, elements, type: this.uint32(), offset: this.uint64() };
   }
 
   private skipArray(): number {
@@ -156,12 +205,8 @@ class Cursor {
     const count = this.uint64();
     if (type === ARRAY) throw invalid('it has an array of arrays');
     if (type !== STRING) {
-      const start = this.skip(width(type) * count);
-      return WHOLE.has(type) && count > 0 && count <= LIST_MAX
-        ? Math.max(
-            ...Array.from({ length: count }, (_, at) => this.bytes.readUInt32LE(start + at * 4)),
-          )
-        : count;
+      this.skip(bytesOf(type) * count);
+      return count;
     }
     this.texts += count;
     if (this.texts > TEXTS_MAX) throw invalid(`it lists more than ${TEXTS_MAX} texts`);
@@ -185,12 +230,19 @@ class Cursor {
   }
 }
 
-function width(type: number): number {
-  const bytes = VALUE_BYTES[type];
-  if (bytes === undefined) throw invalid(`it has a value of the type ${type}, which is not known`);
-  return bytes;
+function bytesOf(type: number): number {
+  const known = TYPES[type];
+  if (known === undefined) throw invalid(`it has a value of the type ${type}, which is not known`);
+  return known[0];
 }
 
 export function invalid(why: string): SvcError {
-  return pullError('model_invalid', `The engine cannot load the file: ${why}.`, { discard: true });
+  return pullError('model_invalid', `${REFUSAL}${why}.`, { discard: true });
+}
+
+const REFUSAL = 'The engine cannot load the file: ';
+
+/** Why a file cannot be read, for a place that already says that it cannot. */
+export function whyOf({ message }: Error): string {
+  return message.startsWith(REFUSAL) ? message.slice(REFUSAL.length, -1) : message;
 }

@@ -16,7 +16,7 @@ answerQuestions((file: CheckedFile) =>
 );
 
 async function check({ path, header_bytes }: CheckedFile): Promise<CheckResult> {
-  const header = await checkGguf(path, header_bytes);
+  const [header] = await checkGguf(path, header_bytes);
   const other = otherKindOf(header);
   if (other !== null) throw invalid(other);
   return { problem: null, shape: shapeOf(header, await weightsOf(path)) };

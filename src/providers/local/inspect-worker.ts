@@ -1,9 +1,8 @@
-import { stat } from 'node:fs/promises';
-import { basename } from 'node:path';
-import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { answerQuestions } from '../../async/foreign-child.ts';
-import { partsOf } from '../../models/gguf/parts.ts';
+import { checkGguf } from '../../models/gguf/check.ts';
+import { type Entries, whyOf } from '../../models/gguf/header.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
+import { type Vocabulary, vocabularyProblem } from './engine/decode/vocabulary.ts';
 import { CALLS } from './engine/forms/calls.ts';
 import { rowOf } from './engine/forms/form.ts';
 import { THOUGHTS } from './engine/forms/thoughts.ts';
@@ -14,7 +13,6 @@ import {
   inspectModel,
   invalidModel,
   type ModelDescription,
-  type Parsed,
   plainMetadata,
   type TemplateUse,
 } from './inspection.ts';
@@ -23,35 +21,57 @@ import { HASHED_BYTES_MAX } from './model-identity.ts';
 
 /** Process that reads headers of model files in order. A header may be large or hostile. */
 answerQuestions((question: Question, within) =>
-  inspect(question, within).catch((error: Error) => invalidModel(error.message)),
+  inspect(question, within).catch((error: Error) => invalidModel(whyOf(error))),
 );
 
 async function inspect(
-  { path, size_bytes, templates, renders, metadata_bytes }: Question,
+  { path, size_bytes, header_bytes, templates, draft, renders, metadata_bytes }: Question,
   within: (ms: number) => void,
 ): Promise<ModelDescription> {
-  const files = partsOf(path);
-  const parts: Parsed[] = [];
-  for (const file of files)
-    parts.push(
-      await readFile(file).catch((error: Error) => {
-        const where = files.length === 1 ? '' : `the part ${basename(file)}: `;
-        throw new Error(where + error.message, { cause: error });
-      }),
-    );
-  const [first] = parts as [Parsed];
-  const { metadata } = first;
+  const headers = await checkGguf(path, header_bytes);
+  const [{ entries }] = headers;
   const digest = size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null;
   const names = await architectures();
+  const draft_problem = draft === null ? null : await draftProblem(entries, draft, header_bytes);
   // A template may do what no check has found.
   if (renders) within(TEMPLATE_MS);
-  const { used, ...about } = templateOf({ ...metadata }, templates, renders);
+  const { used, ...about } = templateOf(entries, templates, renders);
   return {
-    ...inspectModel(parts, GGMLFileQuantizationType, names, used),
+    ...inspectModel(headers, size_bytes, names, used),
     ...about,
+    ...(draft === null ? {} : { draft_problem }),
     digest,
-    metadata: metadata_bytes === null ? null : plainMetadata(metadata, metadata_bytes),
+    metadata: metadata_bytes === null ? null : plainMetadata(entries, metadata_bytes),
   };
+}
+
+/** Why the model in another file cannot guess the tokens of one. Null: it can. */
+async function draftProblem(
+  entries: Entries,
+  path: string,
+  header_bytes: number,
+): Promise<string | null> {
+  try {
+    const [draft] = await checkGguf(path, header_bytes);
+    return vocabularyProblem(vocabularyOf(entries), vocabularyOf(draft.entries));
+  } catch (thrown) {
+    return whyOf(thrown as Error);
+  }
+}
+
+function vocabularyOf(entries: Entries): Vocabulary {
+  const texts = textsOf(entries);
+  const id = (name: string) => entries.number(`tokenizer.ggml.${name}_token_id`) ?? null;
+  return {
+    vocabulary: texts.length,
+    tokens: { bos: id('bos'), eos: id('eos') },
+    textOf: (token) => texts[token] ?? '',
+  };
+}
+
+function textsOf(entries: Entries): string[] {
+  const tokens = entries.value('tokenizer.ggml.tokens');
+  return Array.isArray(tokens) ? (tokens as string[]) : [];
 }
 
 /**
@@ -69,25 +89,17 @@ async function architectures(): Promise<ReadonlySet<unknown>> {
 
 const LIST = 'dist/gguf/types/GgufMetadataTypes.js';
 
-async function readFile(path: string): Promise<Parsed> {
-  const { size } = await stat(path);
-  const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
-  if (parsed.tensorInfoByteRange[1] > size) throw new Error('the file is cut off');
-  return { ...parsed, name: basename(path), size_bytes: size };
-}
-
 /** What the engine does with the template, and what users see of it. */
 function templateOf(
-  known: Readonly<Record<string, unknown>>,
+  entries: Entries,
   named: readonly string[],
   renders: boolean,
 ): { used: TemplateUse | null; template?: string; template_problem?: string } {
-  const template = known['tokenizer.chat_template'];
+  const template = entries.value('tokenizer.chat_template');
   const source = typeof template === 'string' ? template : null;
   const isPlain = source === null && named.length === 0;
   if (!renders || isPlain || !canRender()) return { used: source === null ? null : usedAs(source) };
-  const tokens = known['tokenizer.ggml.tokens'];
-  const vocabulary = Array.isArray(tokens) ? (tokens as string[]) : [];
+  const vocabulary = { includes: (text: string) => textsOf(entries).includes(text) };
   const file = { source, bos_token: '', eos_token: '', vocabulary };
   const { name, text, problem, template: chosen } = chooseTemplate(file, named);
   const used = chosen === null ? null : { tools: chosen.hasTools, thinking: usedAs(text).thinking };

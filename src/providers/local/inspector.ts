@@ -10,15 +10,25 @@ import { type FileVersion, missingPart } from './model-files.ts';
 export interface Question {
   path: string;
   size_bytes: number;
+  /** Most bytes of the header of a file. */
+  header_bytes: number;
   /** Templates that the configuration names. */
   templates: readonly string[];
+  /** The file of a model that is to guess its tokens. Null: none. */
+  draft: string | null;
   /** Whether the template is rendered. */
   renders: boolean;
   /** Bound of the returned metadata. Null: none. */
   metadata_bytes: number | null;
 }
 
-type InspectorLimits = Pick<Limits, 'model_inspect_ms' | 'local_models' | 'model_metadata_bytes'>;
+type InspectorLimits = Pick<
+  Limits,
+  'model_inspect_ms' | 'model_header_bytes' | 'local_models' | 'model_metadata_bytes'
+>;
+
+/** What a model is used with, as the configuration names it. */
+type UsedWith = Pick<Question, 'templates' | 'draft'>;
 
 /**
  * Reads the headers of model files in another process, one file after the other.
@@ -47,7 +57,8 @@ export class Inspector {
     const key = JSON.stringify([file.path, file.version, templates, templates.map(changedAt)]);
     const known = this.found.get(key);
     if (known !== undefined) return known;
-    const inspection = this.enqueue(file, templates, null).then(({ metadata: _, ...rest }) => rest);
+    const asked = this.enqueue(file, { templates, draft: null }, null);
+    const inspection = asked.then(({ metadata: _, ...rest }) => rest);
     this.found.set(key, inspection);
     void inspection.then(({ problem }) => isOfTheDaemon(problem) && this.found.delete(key));
     const [oldest] = this.found.keys();
@@ -56,20 +67,25 @@ export class Inspector {
     return inspection;
   }
 
-  /** Reads the file again, with its metadata. Never rejects. */
-  describe(file: FileVersion, templates: readonly string[] = []): Promise<ModelDescription> {
-    return this.enqueue(file, templates, this.limits.model_metadata_bytes);
+  /** Reads the file again, with its metadata and its draft model. Never rejects. */
+  describe(
+    file: FileVersion,
+    templates: readonly string[] = [],
+    draft: string | null = null,
+  ): Promise<ModelDescription> {
+    return this.enqueue(file, { templates, draft }, this.limits.model_metadata_bytes);
   }
 
   /** Never rejects. */
   private async enqueue(
     { path, size_bytes, missing }: FileVersion,
-    templates: readonly string[],
+    used: UsedWith,
     metadata_bytes: number | null,
   ): Promise<ModelDescription> {
     if (missing !== null) return invalidModel(missingPart(missing));
     try {
-      const question = { path, size_bytes, templates, metadata_bytes };
+      const { model_header_bytes: header_bytes } = this.limits;
+      const question = { path, size_bytes, header_bytes, ...used, metadata_bytes };
       const ask = (renders: boolean) =>
         this.work.ask({ ...question, renders }, { ms: this.limits.model_inspect_ms });
       const { answer, excess } = await ask(true);

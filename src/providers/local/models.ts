@@ -92,14 +92,19 @@ export class LocalModels {
   /** The file of a name, with the draft model that the configuration names for it. */
   async find(name: string): Promise<ModelFile> {
     const file = await this.finder.find(name);
-    const [wanted] = await this.namedFor(file, this.options.drafts?.());
-    if (wanted === undefined) return file;
-    const draft = await this.finder.find(wanted).catch((cause: unknown) => {
-      const message = `The draft model of ${file.name} is not there: ${wanted}.`;
-      const hint = 'Correct model_drafts. See: svc model list';
-      throw new SvcError('model_unknown', message, { param: 'model', hint, cause });
-    });
-    return { ...file, draft };
+    const draft = await this.draftOf(file);
+    if (draft === null) return file;
+    if (draft.file !== null) return { ...file, draft: draft.file };
+    const message = `The draft model of ${file.name} is not there: ${draft.name}.`;
+    const hint = 'Correct model_drafts. See: svc model list';
+    throw new SvcError('model_unknown', message, { param: 'model', hint });
+  }
+
+  /** The draft model that the configuration names. Without a file it is not there. */
+  private async draftOf(of: ModelFile): Promise<{ name: string; file: ModelFile | null } | null> {
+    const [name] = await this.namedFor(of, this.options.drafts?.());
+    if (name === undefined) return null;
+    return { name, file: await this.finder.find(name).catch(() => null) };
   }
 
   /** What rows of the configuration have for a file, by its names. */
@@ -161,13 +166,15 @@ export class LocalModels {
         attention: Attention;
         projector: string | null;
         adapters: string[];
+        draft: { model: string; problem: string | null } | null;
       }
   > {
     const file = await this.finder.find(id);
+    const draft = await this.draftOf(file);
     const { record, inspection } = await this.facts(
       file,
       await this.finder.findDefault(),
-      (...asked) => this.inspector.describe(...asked),
+      (...asked) => this.inspector.describe(...asked, draft?.file?.path),
     );
     const metadata = inspection?.metadata ?? null;
     const other = await this.finder.otherOf(file);
@@ -182,6 +189,10 @@ export class LocalModels {
       attention: this.options.attention,
       projector: await projectorOf(file.path),
       adapters: (await this.adaptersOf(file)).map(({ path }) => path),
+      draft: draft && {
+        model: draft.name,
+        problem: draft.file === null ? 'it is not there' : (inspection?.draft_problem ?? null),
+      },
       unused: other?.unused ?? [],
       ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
     };

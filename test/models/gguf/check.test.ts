@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
 import { packageRoot } from '../../../src/home/paths.ts';
 import { checkGguf } from '../../../src/models/gguf/check.ts';
+import type { Entry } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-gguf-'));
@@ -96,6 +97,34 @@ test('a header without an end is read no further than its bound', async () => {
   assert.match((await verdict(both, 2_000_000)) ?? '', /longer than/);
   both.writeBigUInt64LE(2_000_000n, second);
   assert.match((await verdict(both, 2_000_000)) ?? '', /lists more than 2000000 texts/);
+});
+
+test('an entry is decoded as its type says, and has a number for the estimate of memory', async () => {
+  const path = join(folder, 'entries.gguf');
+  const numbers = Array.from({ length: 1025 }, (_, at) => at);
+  const metadata: Entry[] = [
+    ['x.word', 'uint16', 65_535],
+    ['x.whole', 'uint32', 4_294_967_295],
+    ['x.minus', 'int32', -7],
+    ['x.part', 'float32', 0.5],
+    ['x.yes', 'bool', true],
+    ['x.text', 'string', 'a\u00e9'],
+    ['x.texts', 'strings', ['a', '', 'c']],
+    ['x.layers', 'int32s', [2, 9, 4]],
+    ['x.parts', 'float32s', [0.25, 2]],
+    ['x.many', 'int32s', numbers],
+    ['x.none', 'int32s', []],
+  ];
+  makeGguf(path, { metadata });
+  const [{ entries, tensors }] = await checkGguf(path, HEADER_MAX);
+  for (const [key, , value] of metadata) assert.equal(entries.value(key), value, key);
+  const numbersOf = (...keys: string[]) => keys.map((key) => entries.number(`x.${key}`));
+  assert.equal(numbersOf('whole', 'minus', 'part'), [4_294_967_295, -7, 0.5]);
+  assert.equal(numbersOf('layers', 'parts', 'texts', 'many', 'none'), [9, 2, 3, 1025, 0]);
+  assert.equal(numbersOf('yes', 'text', 'absent'), [undefined, undefined, undefined]);
+  assert.equal([entries.count('x.texts'), entries.count('x.word')], [3, null]);
+  assert.equal(entries.value('x.word', 4), undefined, 'it has another type');
+  assert.ok(tensors.some(({ name, elements }) => name === 'output_norm.weight' && elements > 0));
 });
 
 test('a file with one wrong byte in its header is refused or accepted, and never crashes', async () => {

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -42,6 +43,19 @@ test('a model answers with the guesses of its draft model as without them', asyn
   const { drafted_tokens = 0, accepted_tokens = 0 } = guessed.finish?.usage ?? {};
   assert.ok(accepted_tokens > 20 && drafted_tokens >= accepted_tokens, `${accepted_tokens}`);
   assert.is(alone.finish?.usage.drafted_tokens, undefined);
+});
+
+test('it is shown with the model, and why it does not fit', async () => {
+  const shown = async () => (await local.models.show('large')).draft;
+  assert.equal(await shown(), { model: 'small', problem: 'it is not there' });
+  make('small', { layers: 1, seed: 1 });
+  assert.equal(await shown(), { model: 'small', problem: null });
+  make('small', { layers: 1, pieces: WORDS.toReversed() });
+  assert.equal(await shown(), { model: 'small', problem: 'it has another vocabulary' });
+  writeFileSync(join(local.folder, 'small.gguf'), 'GGUF');
+  const problem = 'it ends in the middle of its header';
+  assert.equal(await shown(), { model: 'small', problem });
+  assert.is((await local.models.show('small')).draft, null);
 });
 
 test('a draft model of another vocabulary, or none, is refused by its name', async () => {

@@ -14,16 +14,17 @@ import {
 } from '../../../src/providers/local/engine/decode/sampler.ts';
 import { steps } from '../../../src/providers/local/engine/decode/steps.ts';
 import type { Model, Token } from '../../../src/providers/local/engine/native/model.ts';
-import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { type GgufOptions, makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { emptySlot } from '../../helpers/fake-decoder.ts';
 import { openNative } from '../../helpers/native-model.ts';
 
 /** Guesses of the next tokens of an answer. */
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-drafts-'));
-const made = (name: string, options = {}) => openNative(makeGguf(join(folder, name), options));
+const made = (name: string, options: GgufOptions = {}) =>
+  openNative(makeGguf(join(folder, name), options));
 /** A batch of up to three tokens of such weights rounds as its tokens one by one. */
-const model = made('model.gguf', { bits: 4, width: 256 });
+const model = await made('model.gguf', { bits: 4, width: 256 });
 const prompt = model.tokenize('What does the library answer to this?');
 const TOKENS = 64;
 
@@ -199,24 +200,24 @@ test('a model guesses the tokens that it would say, from any text on', async () 
   assert.is(draft.cost, 1);
 });
 
-test('a draft model of another vocabulary is refused by its name', () => {
-  const refusal = (draft: Model) => {
+test('a draft model of another vocabulary is refused by its name', async () => {
+  const refusal = async (name: string, options: GgufOptions) => {
     try {
-      checkDraft(model, draft, 'small');
+      checkDraft(model, await made(name, options), 'small');
     } catch (thrown) {
       const { code, message } = thrown as { code: string; message: string };
       return [code, message];
     }
     return null;
   };
-  assert.is(refusal(made('small.gguf', { layers: 1 })), null);
-  assert.is(refusal(made('padded.gguf', { pieces: ['more'] })), null);
+  assert.is(await refusal('small.gguf', { layers: 1 }), null);
+  assert.is(await refusal('padded.gguf', { pieces: ['more'] }), null);
   const other = 'The draft model small does not fit: it has another vocabulary.';
   const many = Array.from({ length: 129 }, (_, at) => `more${at}`);
-  assert.equal(refusal(made('many.gguf', { pieces: many })), ['model_invalid', other]);
+  assert.equal(await refusal('many.gguf', { pieces: many }), ['model_invalid', other]);
   const state =
     'The draft model small does not fit: its memory cannot go back to an earlier token.';
-  assert.equal(refusal(made('state.gguf', { architecture: 'mamba' })), ['model_invalid', state]);
+  assert.equal(await refusal('state.gguf', { architecture: 'mamba' }), ['model_invalid', state]);
 });
 
 test.run();

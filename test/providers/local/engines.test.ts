@@ -27,7 +27,7 @@ test.before(async () => {
   const path = makeGguf(join(models, 'a.gguf'), { context: CONTEXT });
   for (const name of ['b', 'c']) copyFileSync(path, join(models, `${name}.gguf`));
   makeGguf(join(models, 'huge.gguf'), { context: CONTEXT, width: 512, layers: 12 });
-  const shape = shapeOf(await checkGguf(path, MIB), await weightsOf(path));
+  const shape = shapeOf((await checkGguf(path, MIB))[0], await weightsOf(path));
   const each = memoryNeeds(shape, { parallel: 1, context_tokens: CONTEXT });
   local = makeLocalProvider({
     models,

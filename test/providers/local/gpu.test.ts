@@ -4,18 +4,14 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gpuWarning } from '../../../src/contract/loaded-models.ts';
+import { readHeader } from '../../../src/models/gguf/check.ts';
 import { gpuFacts, infoOf } from '../../../src/providers/local/engine/load.ts';
 import {
   ATTENTION,
   type GpuLayers,
   type LoadOrder,
 } from '../../../src/providers/local/engine/messages.ts';
-import { readHeader } from '../../../src/providers/local/engine/native/header.ts';
-import {
-  fittingLayers,
-  gpuLayersOf,
-  startLlama,
-} from '../../../src/providers/local/engine/open-model.ts';
+import { fittingLayers, gpuLayersOf } from '../../../src/providers/local/engine/open-model.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-gpu-'));
@@ -45,11 +41,9 @@ test('by default the layers that fit beside the contexts of all runs are on the 
   assert.is(fittingLayers(0.2 * GB, model), 0);
 });
 
-test('a number of layers, or all, is what the model has, and without a card it has none', () => {
+test('a number of layers, or all, is what the model has, and without a card it has none', async () => {
   const path = makeGguf(join(folder, 'layers.gguf'), { layers: 3 });
-  const llama = startLlama({ gpu_layers: 0, template_ms: 0 });
-  const header = readHeader(llama.c, path);
-  if (header === null) throw new Error('no header');
+  const header = await readHeader(path);
   const layersOf = (gpu_layers: GpuLayers, gpu: string | null = 'cuda') => {
     const card = { gpu, gpuMemory: () => ({ free: 4 * GB, total: 8 * GB }) };
     return gpuLayersOf(card, header, { path, gpu_layers, context_tokens: 64, parallel: 1 });

@@ -25,7 +25,7 @@ import { openNative } from '../../helpers/native-model.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-native-'));
 const path = makeGguf(join(folder, 'model.gguf'));
-const model = openNative(path);
+const model = await openNative(path);
 const { c } = model.llama;
 const other = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false });
 const otherModel = await other.loadModel({ modelPath: path });

@@ -32,7 +32,7 @@ const made = makeGguf(join(folder, 'made.gguf'), {
 const mini = join(packageRoot(), 'src/providers/mini/svc-mini.gguf');
 const real = testModel('smollm2');
 if (real === null) console.log('without SmolLM2: no models of npm run test-models');
-const models = [made, mini, ...(real === null ? [] : [real])].map(openNative);
+const models = await Promise.all([made, mini, ...(real === null ? [] : [real])].map(openNative));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 const call_key = ulid();

@@ -95,10 +95,11 @@ test('a missing or damaged part is named by the list, by a run and by an import'
     const other = `${name}-0000${index === 0 ? 2 : 1}-of-00003.gguf`;
     assert.match(await refusal(bring(put(other), 'again')), `the part ${missing} is missing`);
   }
-  assert.is(models.get('cut')?.problem, `the part ${basename(cut)} is cut off`);
-  assert.match(await refusal(readAnswer(local, { model: 'cut' })), `the part ${basename(cut)} has`);
-  assert.match(models.get('stump')?.problem ?? '', `the part ${basename(stump)}: `);
+  const isCut = `the part ${basename(cut)} is cut off: `;
+  assert.match(models.get('cut')?.problem ?? '', isCut);
+  assert.match(await refusal(readAnswer(local, { model: 'cut' })), isCut);
   const ends = `the part ${basename(stump)} ends in the middle of its header`;
+  assert.is(models.get('stump')?.problem, ends);
   assert.match(await refusal(readAnswer(local, { model: 'stump' })), ends);
   for (const name of [...names, 'cut', 'stump']) await local.models.remove(name);
   assert.equal(

@@ -2,7 +2,7 @@ import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
 import { failed, readAll } from './ends.ts';
-import { cannot, gpuFacts, infoOf, isRanker } from './load.ts';
+import { cannot, gpuFacts, infoOf } from './load.ts';
 import type { EmbedOrder, LoadOrder } from './messages.ts';
 import type { Context } from './native/context.ts';
 import type { Model, Token } from './native/model.ts';
@@ -36,7 +36,7 @@ export async function loadEmbedder(
 ): Promise<LoadedEmbedder> {
   const startedAt = performance.now();
   const threads = order.threads ?? 1;
-  const model = openModel(startLlama(order), order, onProgress);
+  const model = await openModel(startLlama(order), order, onProgress);
   if (model.kind.hasEncoder && model.kind.hasDecoder)
     throw cannot(
       'The local engine computes no embeddings with a model that has an encoder and a decoder.',
@@ -75,7 +75,7 @@ function contextOf(
 type Form = Pick<LoadedEmbedder, 'tokensFor' | 'read' | 'length'>;
 
 function embeddingOf(model: Model): Form {
-  if (isRanker(model)) throw cannot('The model ranks documents. It computes no embeddings.');
+  if (model.isRanker) throw cannot('The model ranks documents. It computes no embeddings.');
   return {
     tokensFor: () => (text) => model.tokenizeWhole(text),
     read: (numbers) => [...numbers],
@@ -86,10 +86,10 @@ function embeddingOf(model: Model): Form {
 /** A score is a vector of one number, from 0 to 1. */
 function rankingOf(model: Model): Form {
   const { bos, eos, sep } = model.tokens;
-  const template = model.header.value('tokenizer.chat_template.rerank');
+  const template = model.metadata.get('tokenizer.chat_template.rerank');
   const isWhole = typeof template === 'string' && PLACES.every((place) => template.includes(place));
-  const missing = isRanker(model) ? 'separator of texts' : 'weights for scores';
-  if (!isRanker(model) || (eos === null && sep === null && !isWhole))
+  const missing = model.isRanker ? 'separator of texts' : 'weights for scores';
+  if (!model.isRanker || (eos === null && sep === null && !isWhole))
     throw cannot(`The model ranks no documents: its file has no ${missing}.`);
   const inner = (text: string) => model.tokenize(text, false, true);
   const marks = (...all: (Token | null)[]) => all.filter((mark) => mark !== null);
@@ -107,7 +107,7 @@ function rankingOf(model: Model): Form {
       return isWhole ? withBegin(model, tokens) : tokens;
     };
   };
-  const isScore = SCORED.has(model.header.value('general.architecture'));
+  const isScore = SCORED.has(model.architecture);
   const read = ([odds = 0]: Float32Array) => [isScore ? odds : 1 / (1 + Math.exp(-odds))];
   return { tokensFor, read, length: 1 };
 }

@@ -7,7 +7,6 @@ import { SvcError } from '../../../errors.ts';
 import { betterBuild, ENGINE_VERSION } from '../../../home/engine-builds.ts';
 import { LOCAL_RUNS } from '../../../limits.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
-import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
 import { checkDraft, DraftModel } from './decode/draft-model.ts';
 import { States } from './decode/states.ts';
@@ -22,7 +21,7 @@ import { RELEASE } from './native/abi.ts';
 import type { Context, ContextOptions } from './native/context.ts';
 import type { Model, Token } from './native/model.ts';
 import type { StopFlags } from './native/stop-flags.ts';
-import { numberOf, openModel, startLlama, tooLarge } from './open-model.ts';
+import { openModel, startLlama, tooLarge } from './open-model.ts';
 import { controlTextsOf, Structure, stopTokens } from './prompt.ts';
 import { chooseTemplate } from './template/choose.ts';
 import type { ChatTemplate } from './template/template.ts';
@@ -104,14 +103,14 @@ export async function loadModel(
   const before = readUse();
   const available = Math.max(1, availableParallelism());
   const llama = startLlama(order);
-  const model = openModel(llama, order, onProgress);
+  const model = await openModel(llama, order, onProgress);
   refuseEmbedders(model);
   checkCache(model, order.attention);
   const limited = <T>(work: () => T) =>
     order.template_ms === null
       ? work()
       : withinTime(order.template_ms, 'Making a grammar of the schema', work);
-  const chat_template = model.header.value('tokenizer.chat_template');
+  const chat_template = model.metadata.get('tokenizer.chat_template');
   const spelled = (token: Token | null) => (token === null ? '' : model.textOf(token));
   const { source, template, name, problem } = rendered(() =>
     chooseTemplate(
@@ -130,7 +129,7 @@ export async function loadModel(
     order.batching === 'auto' && !built_in ? await gainOf(model, order, available) : null;
   const batching = gain === null ? order.batching === true : pays(gain);
   const batch = llama.gpu === null ? BATCH_CPU : BATCH_GPU;
-  const draft = batching ? openDraft(model, order, { batch, threads }) : null;
+  const draft = batching ? await openDraft(model, order, { batch, threads }) : null;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
   const context = openContext(model, {
     sequences: order.parallel,
@@ -184,11 +183,11 @@ export async function loadModel(
 }
 
 /** Throws engine_failed for types that a cache of this model cannot have. */
-function checkCache({ header }: Model, { cache_keys, cache_values }: Attention): void {
-  const width = numberOf(header, 'embedding_length') ?? 0;
-  const head = width / (numberOf(header, 'attention.head_count') ?? 1);
+function checkCache(model: Model, { cache_keys, cache_values }: Attention): void {
+  const width = model.numberOf('embedding_length') ?? 0;
+  const head = width / (model.numberOf('attention.head_count') ?? 1);
   const check = (setting: string, type: Attention['cache_keys'], length: string) => {
-    const numbers = numberOf(header, `attention.${length}`) ?? head;
+    const numbers = model.numberOf(`attention.${length}`) ?? head;
     if (isQuantized(type) && numbers % CACHE_BLOCK !== 0)
       throw unfit(
         `its heads have ${numbers} numbers, and ${type} needs a multiple of ${CACHE_BLOCK}`,
@@ -213,15 +212,9 @@ const CACHE_BLOCK = 32;
  * token, and for one that scores texts.
  */
 function refuseEmbedders(model: Model): void {
-  const { header } = model;
-  if (isRanker(model)) throw cannot('The model ranks documents. It writes no answers.');
-  if (header.value(`${header.value('general.architecture')}.attention.causal`) === false)
+  if (model.isRanker) throw cannot('The model ranks documents. It writes no answers.');
+  if (model.metadata.get(`${model.architecture}.attention.causal`) === false)
     throw cannot('The model computes embeddings. It writes no answers.');
-}
-
-/** Its file has the weights that make a score. */
-export function isRanker({ header }: Model): boolean {
-  return header.weights.some((name) => RANKER.test(name));
 }
 
 /** Whether the memory of a sequence cannot go back to an earlier token. */
@@ -240,14 +233,14 @@ export function cannot(message: string): SvcError {
 }
 
 /** Null: none is named. Throws model_invalid, with its name, for one that does not fit. */
-function openDraft(
+async function openDraft(
   model: Model,
   order: LoadOrder,
   { batch, threads }: { batch: number; threads: Threads },
-): DraftModel | null {
+): Promise<DraftModel | null> {
   if (order.draft === undefined) return null;
   const own = { ...order, path: order.draft, parallel: 1, adapters: [] };
-  const draft = openModel(model.llama, own, () => true);
+  const draft = await openModel(model.llama, own, () => true);
   refuseEmbedders(draft);
   checkDraft(model, draft, basename(own.path, '.gguf'));
   const contextSize = Math.min(order.context_tokens, draft.trainContextSize);
@@ -328,8 +321,7 @@ const MEASURE_MS = 200;
 const GAIN_LEAST = 115;
 
 /**
- * Percent of the speed of one run that as many as the model has at one time have together in one
- * batch: measured once for a model, the engine, the machine and that number. In one thread: a
+ * For as many answers as the model has at one time, by the engine and the machine. In one thread: a
  * second one that waits for a core of a busy machine also counts as computing.
  */
 async function gainOf(model: Model, order: LoadOrder, available: number): Promise<number> {
@@ -411,14 +403,14 @@ interface OwnMetadata {
  * Reads the `svc` metadata of the built-in model. A file with an incomplete or wrong form counts as
  * without.
  */
-function readOwnMetadata({ header }: Model): OwnMetadata {
-  const tokens = header.value('svc.confidence.tokens');
-  const minimum = header.value('svc.confidence.minimum');
-  const fallback = header.value('svc.confidence.fallback');
+function readOwnMetadata({ metadata }: Model): OwnMetadata {
+  const tokens = metadata.get('svc.confidence.tokens');
+  const minimum = metadata.get('svc.confidence.minimum');
+  const fallback = metadata.get('svc.confidence.fallback');
   const gated =
     typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
   return {
-    built_in: header.value('svc.builtin') === true,
+    built_in: metadata.get('svc.builtin') === true,
     gate: gated ? { tokens, minimum } : null,
     fallback: gated ? fallback : '',
   };

@@ -2,12 +2,14 @@ import { statSync } from 'node:fs';
 import koffi from 'koffi';
 import { SvcError } from '../../../errors.ts';
 import { SYSTEM } from '../../../home/platform.ts';
+import { readHeader } from '../../../models/gguf/check.ts';
+import type { GgufHeader } from '../../../models/gguf/header.ts';
 import { partsOf } from '../../../models/gguf/parts.ts';
+import { shapeOf } from '../../../models/memory-needs.ts';
 import { loadProblem, logNative } from './log.ts';
 import type { LoadOrder } from './messages.ts';
 import type { Pointer } from './native/abi.ts';
-import { openAdapters } from './native/adapters.ts';
-import { type Header, readHeader } from './native/header.ts';
+import { checkAdapter, openAdapters } from './native/adapters.ts';
 import { heard, type Llama, openLlama } from './native/library.ts';
 import { Model } from './native/model.ts';
 
@@ -34,16 +36,16 @@ export function startLlama({
 }
 
 /** Throws model_invalid, engine_failed. */
-export function openModel(
+export async function openModel(
   llama: Llama,
   order: Pick<LoadOrder, 'path' | 'gpu_layers' | 'context_tokens' | 'parallel' | 'adapters'>,
   onProgress: (loaded: number) => boolean,
-): Model {
+): Promise<Model> {
   const { c } = llama;
-  const { path } = order;
+  const { path, adapters = [] } = order;
+  const header = await readHeader(path);
+  for (const adapter of adapters) await checkAdapter(header, adapter);
   return heard(llama, () => {
-    const header = readHeader(c, path);
-    if (header === null) throw invalid();
     const gpuLayers = gpuLayersOf(llama, header, order);
     const progress = koffi.register(onProgress, PROGRESS);
     try {
@@ -54,7 +56,7 @@ export function openModel(
       });
       if (model === null) throw invalid();
       const opened = new Model(llama, model, header, gpuLayers);
-      opened.adapters = openAdapters(opened, order.adapters ?? []);
+      opened.adapters = openAdapters(opened, adapters);
       return opened;
     } finally {
       koffi.unregister(progress);
@@ -84,7 +86,7 @@ export function tooLarge(cause: unknown): SvcError {
 
 export function gpuLayersOf(
   llama: Pick<Llama, 'gpu' | 'gpuMemory'>,
-  header: Header,
+  header: GgufHeader,
   {
     path,
     gpu_layers,
@@ -93,11 +95,13 @@ export function gpuLayersOf(
   }: Pick<LoadOrder, 'path' | 'gpu_layers' | 'context_tokens' | 'parallel'>,
 ): number {
   if (llama.gpu === null) return 0;
-  const layers = (numberOf(header, 'block_count') ?? 0) + 1;
+  const weights = partsOf(path).reduce((sum, part) => sum + statSync(part).size, 0);
+  const shape = shapeOf(header, weights);
+  const layers = shape.layers + 1;
   if (gpu_layers === 'max') return layers;
   if (gpu_layers !== 'auto') return Math.min(gpu_layers, layers);
-  const weights = partsOf(path).reduce((sum, part) => sum + statSync(part).size, 0);
-  const cache = context_tokens * parallel * cacheBytes(header);
+  const token = shape.layers * (shape.keys + shape.values) * NUMBER_BYTES;
+  const cache = context_tokens * parallel * token;
   return fittingLayers(llama.gpuMemory().free, { layers, weights, cache });
 }
 
@@ -112,21 +116,5 @@ export function fittingLayers(
 
 /** What a graphics card needs besides weights and caches. */
 const SPARE_BYTES = 512 * 1024 * 1024;
-/** Of a number in a cache, and keys and values. */
+/** Of a number in a cache. */
 const NUMBER_BYTES = 2;
-
-/** Bytes of one token in the cache of all layers. */
-function cacheBytes(header: Header): number {
-  const width = numberOf(header, 'embedding_length') ?? 4096;
-  const heads = numberOf(header, 'attention.head_count') ?? 1;
-  const kept = numberOf(header, 'attention.head_count_kv') ?? heads;
-  const keys = numberOf(header, 'attention.key_length') ?? width / heads;
-  const values = numberOf(header, 'attention.value_length') ?? width / heads;
-  return (numberOf(header, 'block_count') ?? 1) * kept * (keys + values) * NUMBER_BYTES;
-}
-
-/** A number of the architecture. Null: the file does not say, or it has one for each layer. */
-export function numberOf(header: Header, key: string): number | null {
-  const value = header.value(`${header.value('general.architecture')}.${key}`);
-  return typeof value === 'number' ? value : null;
-}

@@ -67,30 +67,6 @@ class Shown {
 
   private read(id: Token): ReadToken {
     const text = this.model.detokenize([id], true);
-    const bytes = text.includes('\ufffd') ? bytesOf(this.model.textOf(id)) : null;
-    return bytes === null ? { id, text } : { id, text, bytes };
+    return text.includes('\ufffd') ? { id, text, bytes: this.model.bytesOf(id) } : { id, text };
   }
 }
-
-/**
- * The bytes of a token that is no whole text, as the file spells it: `<0xE2>`, or in the letters
- * that GPT-2 has for bytes. Null: it has another spelling.
- */
-function bytesOf(spelling: string): number[] | null {
-  const [, hex] = /^<0x([0-9A-F]{2})>$/.exec(spelling) ?? [];
-  if (hex !== undefined) return [Number.parseInt(hex, 16)];
-  const bytes = [...spelling].map((letter) => BYTES.get(letter));
-  return bytes.every((byte) => byte !== undefined) ? bytes : null;
-}
-
-/** Bytes that are letters already are themselves. The others are the letters from U+0100 on. */
-const BYTES = new Map(
-  (() => {
-    let others = 0x100;
-    return Array.from({ length: 256 }, (_, byte): [string, number] => {
-      const isItself =
-        (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad && byte <= 0xff);
-      return [String.fromCodePoint(isItself ? byte : others++), byte];
-    });
-  })(),
-);

@@ -3,6 +3,7 @@ import type { Context } from '../native/context.ts';
 import type { Model, Token } from '../native/model.ts';
 import { messages, TO_THE_END } from './decoder.ts';
 import { scoreOf } from './scores.ts';
+import { vocabularyProblem } from './vocabulary.ts';
 
 export interface DraftModelOptions {
   /** Tokens of one batch. */
@@ -91,18 +92,6 @@ export function checkDraft(model: Model, draft: Model, name: string): void {
     });
   const { isHybrid, isRecurrent } = draft.kind;
   if (isHybrid || isRecurrent) throw unfit('its memory cannot go back to an earlier token');
-  if (!hasSameVocabulary(model, draft)) throw unfit('it has another vocabulary');
+  const problem = vocabularyProblem(model, draft);
+  if (problem !== null) throw unfit(problem);
 }
-
-/** The larger one may have more tokens at its end: models pad their vocabularies. */
-function hasSameVocabulary(model: Model, draft: Model): boolean {
-  const least = Math.min(model.vocabulary, draft.vocabulary);
-  if (Math.max(model.vocabulary, draft.vocabulary) - least > PADDED_MOST) return false;
-  if (model.tokens.bos !== draft.tokens.bos || model.tokens.eos !== draft.tokens.eos) return false;
-  for (let token = 0; token < least; token += 1)
-    if (model.textOf(token) !== draft.textOf(token)) return false;
-  return true;
-}
-
-/** As llama.cpp has it. */
-const PADDED_MOST = 128;

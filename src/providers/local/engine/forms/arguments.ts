@@ -318,7 +318,8 @@ function unquotedKey(key: string, quotes: Quotes): string {
   return quote === undefined ? key : key.slice(quote.length, -quote.length);
 }
 
-function withoutControl(letters: string, control: string): string {
+/** `control`: of each letter, `1` for one of a control token. */
+export function withoutControl(letters: string, control: string): string {
   if (!control.slice(0, letters.length).includes('1')) return letters;
   return Array.from({ length: letters.length }, (_, at) =>
     control[at] === '1' ? '' : letters[at],

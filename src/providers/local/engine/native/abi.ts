@@ -95,7 +95,6 @@ export const STRUCTURES = {
     logits: 'void*',
   },
   llama_token_data_array: { data: 'void*', size: 'size_t', selected: 'int64_t', sorted: 'bool' },
-  gguf_init_params: { no_alloc: 'bool', ctx: 'void*' },
 } as const;
 
 /** Sizes in bytes. All fields have fixed sizes, so each 64-bit system has the same ones. */
@@ -105,7 +104,6 @@ export const SIZES: Readonly<Record<keyof typeof LAYOUTS | keyof typeof STRUCTUR
   llama_sampler_chain_params: 1,
   llama_batch: 56,
   llama_token_data_array: 32,
-  gguf_init_params: 16,
 };
 
 /** What each function returns and takes, by the library that has it. */
@@ -144,6 +142,7 @@ export const FUNCTIONS = {
     llama_vocab_is_control: 'bool (void*, int32_t)',
     llama_vocab_get_text: 'const char* (void*, int32_t)',
     llama_tokenize: 'int32_t (void*, void*, int32_t, void*, int32_t, bool, bool)',
+    llama_token_to_piece: 'int32_t (void*, int32_t, void*, int32_t, int32_t, bool)',
     llama_detokenize: 'int32_t (void*, void*, int32_t, void*, int32_t, bool, bool)',
     llama_pooling_type: 'int32_t (void*)',
     llama_get_memory: 'void* (void*)',
@@ -200,19 +199,6 @@ export const FUNCTIONS = {
     ggml_backend_reg_name: 'const char* (void*)',
     ggml_backend_reg_get_proc_address: 'void* (void*, const char*)',
     ggml_threadpool_params_init: 'void (void*, int32_t)',
-    gguf_init_from_file: 'void* (const char*, gguf_init_params)',
-    gguf_free: 'void (void*)',
-    gguf_find_key: 'int64_t (void*, const char*)',
-    gguf_get_n_kv: 'int64_t (void*)',
-    gguf_get_key: 'const char* (void*, int64_t)',
-    gguf_get_kv_type: 'int32_t (void*, int64_t)',
-    gguf_get_arr_n: 'size_t (void*, int64_t)',
-    gguf_get_arr_type: 'int32_t (void*, int64_t)',
-    gguf_get_arr_data: 'void* (void*, int64_t)',
-    gguf_get_val_data: 'void* (void*, int64_t)',
-    gguf_get_val_str: 'const char* (void*, int64_t)',
-    gguf_get_n_tensors: 'int64_t (void*)',
-    gguf_get_tensor_name: 'const char* (void*, int64_t)',
   },
 } as const;
 
@@ -231,11 +217,9 @@ type Value<T> = T extends 'void'
             ? Batch
             : T extends '_Inout_ llama_token_data_array*'
               ? Fields<(typeof STRUCTURES)['llama_token_data_array']>
-              : T extends 'gguf_init_params'
-                ? Fields<(typeof STRUCTURES)['gguf_init_params']>
-                : T extends keyof typeof LAYOUTS
-                  ? { [K in keyof (typeof LAYOUTS)[T]]: FieldOf<(typeof LAYOUTS)[T][K]> }
-                  : number;
+              : T extends keyof typeof LAYOUTS
+                ? { [K in keyof (typeof LAYOUTS)[T]]: FieldOf<(typeof LAYOUTS)[T][K]> }
+                : number;
 type Fields<S> = { -readonly [K in keyof S]: Value<S[K]> };
 type FieldOf<R> = R extends readonly [infer T, unknown] ? Value<T> : never;
 type Taken<T> = T extends 'void*' ? Memory : Value<T>;

@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
 import { SvcError } from '../../../../errors.ts';
+import { readHeader } from '../../../../models/gguf/check.ts';
+import type { GgufHeader } from '../../../../models/gguf/header.ts';
 import { loadProblem } from '../log.ts';
 import type { Pointer } from './abi.ts';
-import { readHeader } from './header.ts';
 import type { Model } from './model.ts';
 
 /** A LoRA adapter of a model, and how much of it counts. */
@@ -17,10 +18,9 @@ export interface LoadedAdapters {
   scales: readonly number[];
 }
 
-/** Reads the adapters of a model. They live as long as it. Throws model_invalid. */
+/** Reads checked adapters of a model. They live as long as it. Throws model_invalid. */
 export function openAdapters(model: Model, adapters: readonly Adapter[]): LoadedAdapters {
   const pointers = adapters.map(({ path }) => {
-    checkAdapter(model, path);
     const pointer = model.llama.c.llama_adapter_lora_init(model.pointer, path);
     if (pointer === null) throw unfit(path, loadProblem() ?? 'llama.cpp does not say why');
     return pointer;
@@ -28,14 +28,17 @@ export function openAdapters(model: Model, adapters: readonly Adapter[]): Loaded
   return { pointers, scales: adapters.map(({ scale }) => scale) };
 }
 
-/** llama.cpp says only that an adapter does not fit, so what is known is compared before. */
-function checkAdapter({ header, llama: { c } }: Model, path: string): void {
-  const adapter = readHeader(c, path);
-  if (adapter === null) throw unfit(path, 'it is not a GGUF file that can be read');
-  const kind = adapter.value('general.type');
-  if (kind !== 'adapter' || adapter.value('adapter.type') !== 'lora')
+/**
+ * llama.cpp says only that an adapter does not fit, so what is known is compared before. Throws
+ * model_invalid.
+ */
+export async function checkAdapter(model: GgufHeader, { path }: Adapter): Promise<void> {
+  const adapter = await readHeader(path).catch(() => {
+    throw unfit(path, 'it is not a GGUF file that can be read');
+  });
+  if (adapter.type !== 'adapter' || adapter.entries.value('adapter.type') !== 'lora')
     throw unfit(path, 'it is no LoRA adapter');
-  const [own, other] = [header, adapter].map((each) => each.value('general.architecture'));
+  const [own, other] = [model.architecture, adapter.architecture];
   if (own !== other) throw unfit(path, `it is for the architecture ${other}, and this is ${own}`);
 }
 

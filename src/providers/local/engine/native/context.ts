@@ -349,9 +349,9 @@ export class Context {
  * Whether the context may begin small. A graphics card makes its memory at once, and has no room
  * for two. A state, unlike keys and values, does not grow.
  */
-function growsLater({ gpuLayers, kind, header }: Model, { vectors }: ContextOptions): boolean {
+function growsLater({ gpuLayers, kind, weights }: Model, { vectors }: ContextOptions): boolean {
   if (gpuLayers > 0 || vectors !== undefined || kind.isRecurrent || kind.isHybrid) return false;
-  return !header.weights.some((name) => BY_SIZE.test(name));
+  return !weights.some((name) => BY_SIZE.test(name));
 }
 
 function flashOf({ cache_values, flash }: Attention): number {

@@ -1,7 +1,8 @@
+import type { GgufHeader } from '../../../../models/gguf/header.ts';
+import { RANKER } from '../../inspection.ts';
 import type { Functions, Pointer } from './abi.ts';
 import type { LoadedAdapters } from './adapters.ts';
 import { Context, type ContextOptions } from './context.ts';
-import type { Header } from './header.ts';
 import { heard, type Llama } from './library.ts';
 
 /** A token of the vocabulary, by its number. */
@@ -35,7 +36,11 @@ const utf8 = new TextDecoder();
 /** A model in memory. */
 export class Model {
   readonly llama: Llama;
-  readonly header: Header;
+  /** What its file says of itself, without lists. */
+  readonly metadata: ReadonlyMap<string, unknown>;
+  readonly architecture: string;
+  /** Names of the weights in its file. */
+  readonly weights: readonly string[];
   readonly pointer: Pointer;
   readonly vocab: Pointer;
   readonly tokens: Tokens;
@@ -53,9 +58,13 @@ export class Model {
   /** What is added to its weights. */
   adapters: LoadedAdapters = { pointers: [], scales: [] };
 
-  constructor(llama: Llama, pointer: Pointer, header: Header, gpuLayers: number) {
+  constructor(llama: Llama, pointer: Pointer, header: GgufHeader, gpuLayers: number) {
     const { c } = llama;
-    [this.llama, this.c, this.pointer, this.header] = [llama, c, pointer, header];
+    const { architecture, entries, tensors } = header;
+    [this.llama, this.c, this.pointer, this.architecture] = [llama, c, pointer, architecture];
+    const single = entries.keys.filter((key) => entries.count(key) === null);
+    this.metadata = new Map(single.map((key) => [key, entries.value(key)]));
+    this.weights = tensors.map(({ name }) => name);
     this.gpuLayers = gpuLayers;
     this.vocab = c.llama_model_get_vocab(pointer);
     this.vocabulary = c.llama_vocab_n_tokens(this.vocab);
@@ -63,10 +72,22 @@ export class Model {
     this.trainContextSize = c.llama_model_n_ctx_train(pointer) >>> 0;
     this.tokens = tokensOf(c, this.vocab);
     const special = new Map<Token, SpecialToken>();
-    for (const [token, type] of header.tokenTypes.entries())
+    const types = (entries.value('tokenizer.ggml.token_type') ?? []) as number[];
+    for (const [token, type] of types.entries())
       if (SPECIAL.has(type) && token < this.vocabulary)
         special.set(token, { text: this.textOf(token), type });
     this.special = special;
+  }
+
+  /** Its file has the weights that make a score. */
+  get isRanker(): boolean {
+    return this.weights.some((name) => RANKER.test(name));
+  }
+
+  /** A number of its architecture. Null: its file does not say, or it has one for each layer. */
+  numberOf(key: string): number | null {
+    const value = this.metadata.get(`${this.architecture}.${key}`);
+    return typeof value === 'number' ? value : null;
   }
 
   /** Whether it has an encoder and a decoder, and so on. */
@@ -163,15 +184,10 @@ export class Model {
 
   private tokensIn(text: string, special: boolean, adds = false): Token[] {
     const bytes = Buffer.from(text);
-    let tokens = new Int32Array(bytes.length + 8);
-    const read = () =>
-      this.c.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, adds, special);
-    let count = read();
-    if (count < 0) {
-      tokens = new Int32Array(-count);
-      count = read();
-    }
-    return [...tokens.subarray(0, Math.max(0, count))];
+    const { c, vocab } = this;
+    const read = (into: Int32Array) =>
+      c.llama_tokenize(vocab, bytes, bytes.length, into, into.length, adds, special);
+    return [...filled(new Int32Array(bytes.length + 8), read)];
   }
 
   /** The text of tokens. `special`: control tokens are spelled. `before`: those of earlier text. */
@@ -187,21 +203,32 @@ export class Model {
 
   private textIn(tokens: readonly Token[], special: boolean): string {
     const ids = Int32Array.from(tokens);
-    let bytes = new Uint8Array(16 * tokens.length + 16);
-    const read = () =>
-      this.c.llama_detokenize(this.vocab, ids, ids.length, bytes, bytes.length, false, special);
-    let length = read();
-    if (length < 0) {
-      bytes = new Uint8Array(-length);
-      length = read();
-    }
-    return utf8.decode(bytes.subarray(0, Math.max(0, length)));
+    const { c, vocab } = this;
+    const read = (into: Uint8Array) =>
+      c.llama_detokenize(vocab, ids, ids.length, into, into.length, false, special);
+    return utf8.decode(filled(new Uint8Array(16 * tokens.length + 16), read));
+  }
+
+  /** The bytes of a token, which need not be whole letters. */
+  bytesOf(token: Token): number[] {
+    const { c, vocab } = this;
+    const read = (into: Uint8Array) =>
+      c.llama_token_to_piece(vocab, token, into, into.length, 0, true);
+    return [...filled(new Uint8Array(16), read)];
   }
 
   /** Throws Error if llama.cpp makes none. */
   createContext(options: ContextOptions): Context {
     return heard(this.llama, () => new Context(this, options));
   }
+}
+
+/** What a function writes into an array. One that is too small is asked for by its size below 0. */
+function filled<A extends Int32Array | Uint8Array>(array: A, read: (into: A) => number): A {
+  const count = read(array);
+  if (count >= 0) return array.subarray(0, count) as A;
+  const larger = new (array.constructor as new (length: number) => A)(-count);
+  return larger.subarray(0, Math.max(0, read(larger))) as A;
 }
 
 function spacesOf(text: string): number {

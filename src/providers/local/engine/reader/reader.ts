@@ -1,5 +1,10 @@
 import type { CallName, Piece, Tool } from '../../../../../machines/messages.ts';
-import { type ArgumentsReader, argumentsReader, unquoted } from '../forms/arguments.ts';
+import {
+  type ArgumentsReader,
+  argumentsReader,
+  unquoted,
+  withoutControl,
+} from '../forms/arguments.ts';
 import type { CallRow, ThoughtRow } from '../forms/form.ts';
 import { type Found, matchAt, type Pattern } from '../forms/pattern.ts';
 
@@ -322,8 +327,7 @@ export class Reader {
     const letters = this.pending.slice(0, length);
     const control = this.control.slice(0, length);
     this.drop(length);
-    if (!control.includes('1')) return letters;
-    return Array.from(control, (is, at) => (is === '1' ? '' : letters[at])).join('');
+    return withoutControl(letters, control);
   }
 
   private drop(length: number): void {
