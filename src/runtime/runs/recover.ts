@@ -112,24 +112,27 @@ export async function recoverRuns(
     await Promise.all(recorded);
   };
   const { step_runs, later } = progress;
-  const recoverAll = async (runs: readonly RunKey[], recovered = (_: readonly RunKey[]) => {}) => {
+  const { unrecovered } = scheduler;
+  const recoverAll = async (runs: readonly RunKey[], most: number) => {
     for (let done = 0; done < runs.length; ) {
-      const step = runs.slice(done, done + step_runs);
+      const step = runs.slice(done, done + most);
       await recoverStep(step);
-      recovered(step);
+      unrecovered.delete(step);
       done += step.length;
       if (done < runs.length) await progress.made(done);
     }
   };
-  const { unrecovered } = scheduler;
   if (later !== undefined && unfinished.length > step_runs)
     unrecovered.add(await store.unfinishedRuns('queued'));
   const queued = unfinished.filter((run_id) => unrecovered.has(run_id));
-  await recoverAll(unfinished.filter((run_id) => !unrecovered.has(run_id)));
+  await recoverAll(
+    unfinished.filter((run_id) => !unrecovered.has(run_id)),
+    step_runs,
+  );
   if (queued.length > 0)
     later?.(async () => {
       try {
-        await recoverAll(queued, (step) => unrecovered.delete(step));
+        await recoverAll(queued, Math.min(step_runs, LATER_RUNS));
       } finally {
         unrecovered.clear();
         scheduler.next();
@@ -173,6 +176,9 @@ function bootEnds(kernel: Kernel, store: EventStore): (event: StoredEvent) => Pr
     return last.at;
   };
 }
+
+/** Runs of one step while the daemon is ready: requests are answered between two steps. */
+const LATER_RUNS = 50;
 
 /** Streams of one boot that are searched for the start of the next boot. */
 const STREAMS_MAX = 20_000;

@@ -237,6 +237,7 @@ export class Scheduler {
     const killedEngine = demand.isolated && deaths > 0;
     const isFair = snapshot.hasTag('queued') || killedEngine;
     this.queue.add({ run_id, ...demand, adopted }, isFair ? 'fair' : 'first');
+    if (this.unrecovered.has(run_id)) this.unrecovered.delete([run_id]);
     this.positionChanges.notify();
   }
 
