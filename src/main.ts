@@ -72,13 +72,21 @@ function readQuick(name: string, folder: string | null | undefined): Main {
     filename: file,
     cachedData: kept === null ? undefined : readTwice(kept),
   });
-  const load = (id: string) =>
-    process.getBuiltinModule('node:module').createRequire(import.meta.url)(id);
+  const load = (id: string) => {
+    const { createRequire, enableCompileCache } = process.getBuiltinModule('node:module');
+    if (folder !== null) enableCompileCache(folder);
+    return createRequire(import.meta.url)(id);
+  };
   const keepCode = () => {
     if (kept !== null && script.cachedDataRejected !== false)
       writeTwice(kept, script.createCachedData());
   };
-  const main = script.runInThisContext()(import.meta.url, load);
+  const main = script.runInThisContext()(
+    import.meta.url,
+    load,
+    (id: string) => import(id),
+    (id: string) => import.meta.resolve(id),
+  );
   return (argv) => main(argv, keepCode);
 }
 

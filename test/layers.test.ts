@@ -342,6 +342,7 @@ const layers: Record<string, Layer> = {
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
   'src/cli/quick-help.ts': 'the help, as tools/build.mjs writes it',
+  'src/cli/quick-serve.ts': 'the daemon, as tools/build.mjs writes it',
 };
 /** The code of each command, which the program imports by its name. */
 const starts = commands.map(({ file }) => `src/cli/${file}.ts`);

@@ -23,9 +23,8 @@ const { build } = await import('esbuild').catch((error) => {
 });
 
 const MAIN = 'src/main.ts';
-/** The first file of every other process and thread. They are found by their place. */
-const ENTRIES = [
-  'src/cli/program.ts',
+/** The first file of every other process and thread, which share nothing: found by their place. */
+const WORKERS = [
   'src/cli/doctor/engine-probe.ts',
   'src/providers/local/engine/main.ts',
   'src/providers/local/engine/worker.ts',
@@ -85,14 +84,22 @@ function withCommands(text, path) {
   return text.replace(call, `({${files.join('\n')}})[file]()`);
 }
 
-/**
- * The first file of each quick command: its text comes from the table of commands. What it
- * needs without a daemon is not in it: the whole program does that. The help is one of them.
- */
-const quick = {
-  name: 'quick',
+/** The first file of a script: its text comes from the table of commands. */
+const scripts = {
+  name: 'scripts',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^quick:/ }, ({ path }) => ({ path, namespace: 'quick' }));
+    onResolve({ filter: /^script:/ }, ({ path }) => ({ path, namespace: 'script' }));
+    onLoad({ filter: /./, namespace: 'script' }, ({ path }) => ({
+      contents: textOfScript(path.slice('script:'.length)),
+      resolveDir: resolve('src/cli'),
+    }));
+  },
+};
+
+/** What a quick command needs without a daemon is not in it: the whole program does that. */
+const leftOut = {
+  name: 'left out',
+  setup({ onResolve, onLoad }) {
     onResolve({ filter: /\/(whole-id|stored-log|chat)\.ts$/ }, ({ path, kind }) =>
       kind === 'dynamic-import' ? { path, namespace: 'not-quick' } : undefined,
     );
@@ -100,22 +107,22 @@ const quick = {
       contents: `import { NOT_QUICK } from './quick-command.ts'; throw NOT_QUICK;`,
       resolveDir: resolve('src/cli'),
     }));
-    onLoad({ filter: /^quick:help$/, namespace: 'quick' }, () => ({
-      contents: `export { main } from './quick-help.ts';`,
-      resolveDir: resolve('src/cli'),
-    }));
-    onLoad({ filter: /^quick:/, namespace: 'quick' }, ({ path }) => {
-      const spec = QUICK.find(({ name }) => `quick:${name}` === path);
-      const form = formOf(spec);
-      return {
-        contents: `import { run } from './${spec.file}.ts';
-          import { quickCommand } from './quick-command.ts';
-          export const main = quickCommand(${JSON.stringify(form, FORM)}, run);`,
-        resolveDir: resolve('src/cli'),
-      };
-    });
   },
 };
+
+function textOfScript(name) {
+  if (name === 'help') return `export { main } from './quick-help.ts';`;
+  const spec = commands.find((each) => each.name === name);
+  const make = name === DAEMON ? 'serveCommand' : 'quickCommand';
+  return `import { run } from './${spec.file}.ts';
+    import { ${make} } from './${name === DAEMON ? 'quick-serve' : 'quick-command'}.ts';
+    export const main = ${make}(${JSON.stringify(formOf(spec), FORM)}, run);`;
+}
+
+/** A package that a user installed is imported by its path, which `require` does not do. */
+function withImports(text) {
+  return text.replaceAll('await import(specifier)', 'await IMPORT(specifier)');
+}
 
 /** Files of node-llama-cpp that are read while the program runs. The package is not in it. */
 const LIBRARY = 'node_modules/node-llama-cpp';
@@ -156,35 +163,47 @@ const { partOf } = await import('./package/part.ts');
 /** What `CommandForm` in src/cli/parse/line.ts has. */
 const FORM = ['name', 'args', 'flags', 'short', 'value', 'many'];
 const QUICK = commands.filter(({ isQuick }) => isQuick);
+const DAEMON = 'serve';
 const QUICK_NAMES = [...QUICK.map(({ name }) => name), 'help'];
-await bundle([MAIN], { bundle: false, define: { BUILD, QUICK: JSON.stringify(QUICK_NAMES) } });
-await bundle(
-  QUICK_NAMES.map((name) => ({
-    in: `quick:${name}`,
-    out: `src/cli/quick/${name.replace(' ', '-')}`,
-  })),
-  {
-    // A function of the place of the bin and of `require`. It returns the command.
-    format: 'iife',
-    globalName: 'QUICK',
-    banner: { js: '(function(BIN,require){' },
-    footer: { js: 'return QUICK.main})' },
-    // Node warns of an import() in such a script, so it becomes a call of `require`.
-    supported: { 'dynamic-import': false },
-    minifyWhitespace: true,
-    minifySyntax: true,
-    minifyIdentifiers: true,
-    plugins: [quick, outside, changed(withPlaces, withBuiltins)],
-    // Code that a bundle drops may have it. What stays is checked below.
-    logOverride: { 'empty-import-meta': 'silent' },
-  },
-);
-await bundle(ENTRIES, { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
+await bundle([MAIN], {
+  bundle: false,
+  define: { BUILD, QUICK: JSON.stringify([...QUICK_NAMES, DAEMON]) },
+});
+const OURS = [outside, changed(withPlaces, withBuiltins, withImports)];
+const SHORT = { minifyWhitespace: true, minifySyntax: true, minifyIdentifiers: true };
+await bundleScripts(QUICK_NAMES, { ...SHORT, plugins: [scripts, leftOut, ...OURS] });
+// What a daemon logs of an error names its functions. It has all that it may ever load.
+await bundleScripts([DAEMON], { ...SHORT, minifyIdentifiers: false, plugins: [scripts, ...OURS] });
+await bundle(['src/cli/program.ts'], { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
+await bundle(WORKERS);
 addLibraryFiles();
 chmodSync('dist/src/main.js', 0o755);
 link('node_modules/.bin/svc');
 
-async function bundle(entryPoints, options) {
+/**
+ * Files that the bin runs with `vm.Script`: functions of the place of the bin, and of what only the
+ * bin can do. They return the command.
+ */
+function bundleScripts(names, options) {
+  const entries = names.map((name) => ({
+    in: `script:${name}`,
+    out: `src/cli/quick/${name.replace(' ', '-')}`,
+  }));
+  return bundle(entries, {
+    format: 'iife',
+    globalName: 'QUICK',
+    banner: { js: '(function(BIN,require,IMPORT,RESOLVE){' },
+    footer: { js: 'return QUICK.main})' },
+    define: { BUILD, VERSION, 'import.meta.resolve': 'RESOLVE' },
+    // Node warns of an import() in such a script, so it becomes a call of `require`.
+    supported: { 'dynamic-import': false },
+    // Code that a bundle drops may have it. What stays is checked below.
+    logOverride: { 'empty-import-meta': 'silent' },
+    ...options,
+  });
+}
+
+async function bundle(entryPoints, options = {}) {
   const { outputFiles } = await build({
     entryPoints,
     outbase: '.',

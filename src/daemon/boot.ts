@@ -5,6 +5,7 @@ import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { isIn } from '../../machines/step.ts';
 import { whyUnusable } from '../causes.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
+import { tidyCompiledCode } from '../home/compiled-code.ts';
 import { endsAtHangup } from '../home/terminal.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isFull } from '../store/failure.ts';
@@ -56,7 +57,13 @@ export class Boot {
     });
     parts.stopRequests.subscribe((at) => this.endBy(at, () => void this.endWithoutLog()));
     endBlockedStop(parts, this.outcome.resolve, ended.signal);
-    collectWhenIdle(config.limits.memory_idle_ms, ended.signal);
+    const collect = collector();
+    collectWhenIdle(config.limits.memory_idle_ms, ended.signal, () => {
+      tidyCompiledCode().catch((error: unknown) =>
+        parts.log.debug({ err: error }, 'old compiled code could not be removed'),
+      );
+      collect();
+    });
     new ServiceNotice(
       { kernel, daemon: streams.daemon, log: parts.log, env: process.env },
       closed.signal,
@@ -216,11 +223,7 @@ function listenToSignals(
  * 1. It collects after a whole interval with next to no work, so no request waits for it.
  * 2. It collects once after each time of work. The start of the daemon is one.
  */
-export function collectWhenIdle(
-  idle_ms: number,
-  signal: AbortSignal,
-  collect: () => void = collector(),
-): void {
+export function collectWhenIdle(idle_ms: number, signal: AbortSignal, collect: () => void): void {
   let before = performance.eventLoopUtilization();
   let worked_ms = WORKED_MS;
   const timer = setInterval(() => {

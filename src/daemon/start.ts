@@ -6,7 +6,6 @@ import { isClearText } from '../config/address.ts';
 import { outdatedNames } from '../config/renamed.ts';
 import { isPostgres } from '../config/store/address.ts';
 import { hasCode } from '../errors.ts';
-import { boundCompiledCode, compiledCode } from '../home/compiled-code.ts';
 import { hostBootId } from '../home/host.ts';
 import { platform } from '../home/platform.ts';
 import { folderOf, writeRuntimeFile } from '../home/runtime-file.ts';
@@ -108,11 +107,6 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() 
   parts.diskMonitor.started();
   parts.retention.start();
   await parts.verification.start();
-  const code = compiledCode();
-  if (code !== null)
-    boundCompiledCode(code).catch((error: unknown) =>
-      log.debug({ err: error }, 'old compiled code could not be removed'),
-    );
   log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
   if (parts.config.engine_preload)
     local.warm().catch((error: unknown) => {

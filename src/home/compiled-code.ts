@@ -8,6 +8,23 @@ export function compiledCode(): string | null {
   return basename(dirname(path)) === `svc-${process.getuid?.()}` ? path : null;
 }
 
+let keep = () => {};
+let isTidy = false;
+
+/** Called once, when the daemon is idle: it has compiled what its start needs by then. */
+export function keepWhenIdle(call: () => void): void {
+  keep = call;
+}
+
+/** Keeps the code that this process has compiled, and bounds that of all others. Once. */
+export async function tidyCompiledCode(): Promise<void> {
+  if (isTidy) return;
+  isTidy = true;
+  keep();
+  const code = compiledCode();
+  if (code !== null) await boundCompiledCode(code);
+}
+
 /** Bytes of about twenty builds, with the code of each version of Node.js. */
 const BYTES_MOST = 96 * 2 ** 20;
 

@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process';
+import { globSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { AS_SHIPPED, makeHome, type Outcome, PROGRAM } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
 import { execute } from './lib/execute.ts';
 import { Pm2 } from './lib/pm2.ts';
 import { residentMib } from './lib/process.ts';
@@ -9,7 +12,8 @@ import { takeTurns, timed } from './lib/turns.ts';
 
 /**
  * Time from start to the first ready answer, and resident memory then: `npm run bench start
- * [rounds]`. The floor is a bare HTTP server. The memory is without the engine process.
+ * [rounds]`. The floor is a bare HTTP server. The memory is without the engine process. A daemon
+ * has been idle before, so there is compiled code of this build, as users have it.
  * Then the command that starts the daemon, against that of pm2.
  */
 
@@ -21,6 +25,7 @@ const rounds = Number(process.argv[2] ?? 15);
 const PORT = 20_000 + (process.pid % 20_000);
 const report = new Report('start');
 const home = makeHome(AS_SHIPPED);
+home.env.TMPDIR = home.folder;
 const memory: Record<string, number[]> = { [FLOOR]: [], svc: [], pm2: [] };
 
 const measure = async (way: string, args: readonly string[], env: NodeJS.ProcessEnv) => {
@@ -34,6 +39,7 @@ const measure = async (way: string, args: readonly string[], env: NodeJS.Process
   return took;
 };
 const env = { ...home.env, SVC_HTTP: `127.0.0.1:${PORT}` };
+await keepCode();
 await takeTurns(report, {
   what: 'start to ready',
   unit: 'ms',
@@ -62,6 +68,15 @@ for (const [way, values] of Object.entries(memory))
     report.add({ what: 'resident memory when ready', unit: 'MiB', way, values, floor: FLOOR });
 await home.close();
 report.print();
+
+/** Runs the daemon until it is idle for the first time, which is after 10 to 20 s. */
+async function keepCode(): Promise<void> {
+  const child = spawn(process.execPath, [PROGRAM, 'serve'], { env, stdio: 'ignore' });
+  const isKept = () => globSync(join(home.folder, 'svc-*', 'code', '*-serve-*')).length > 0;
+  await waitFor('the daemon keeps its compiled code', isKept);
+  child.kill('SIGTERM');
+  await new Promise((resolve) => child.once('exit', resolve));
+}
 
 async function measureStart(): Promise<number> {
   const took = await timed(async () => succeeded(await home.svc(['start'])));

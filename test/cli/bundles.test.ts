@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import { HealthImplementation } from 'grpc-health-check';
 import * as assert from 'uvu/assert';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, PROGRAM } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
 import { completed, run, runtimeFile, suiteWithDaemon } from './fake-daemon.ts';
 
 /** What a command loads decides how fast it is, on any machine. */
@@ -143,6 +144,20 @@ for (const [command, loads] of Object.entries(COMMANDS)) {
     assert.equal([LIMITS, OPTIONS, SETTINGS, ...TABLES.slice(2)].filter(has), tables);
   });
 }
+
+test('the daemon is one file', async ({ home, daemon }) => {
+  await daemon.close();
+  const { child, ended, stdout } = home.spawn(['serve'], {
+    env: { NODE_OPTIONS: reporting(home) },
+  });
+  await waitFor('the daemon is ready', () => stdout().includes('ready after'));
+  child.kill('SIGTERM');
+  const { code, stderr } = await ended;
+  assert.is(code, 0, stderr);
+  const dist = `${pathToFileURL(dirname(dirname(PROGRAM)))}/`;
+  const ours = reportIn(stderr).files.filter((url) => url.startsWith(dist));
+  assert.equal(ours, [`${pathToFileURL(PROGRAM)}`]);
+});
 
 test('a command without stdin loads no module of terminals', ({ home }) => {
   const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'logs', '--tail', '5'], {

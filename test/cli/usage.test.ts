@@ -45,11 +45,11 @@ test('every command of the table has code', async () => {
     assert.type((await import(`../../src/cli/${file}.ts`)).run, 'function', name);
 });
 
-test('the build has a file of every quick command, of the help, and of no other', () => {
+test('the build has a file of every quick command, of the help and of the daemon, and no other', () => {
   const built = readdirSync(join(packageRoot(), 'dist', 'src', 'cli', 'quick'));
   assert.equal(
     built.filter((file) => file.endsWith('.js')).sort(),
-    [...commands.filter(({ isQuick }) => isQuick), { name: 'help' }]
+    [...commands.filter(({ isQuick }) => isQuick), { name: 'help' }, { name: 'serve' }]
       .map(({ name }) => `${name.replace(' ', '-')}.js`)
       .sort(),
   );

@@ -67,7 +67,9 @@ test('what the daemon cannot load any more says so, and what it has loaded goes 
 }) => {
   const life = await serve(home, { program, env: { SVC_AUTH: 'false' } });
   const { addresses } = await life.ask((client) => client.call('status'));
+  // The daemon has all our code, and loads packages on use.
   rmSync(join(folder, 'dist'), { recursive: true });
+  rmSync(join(folder, 'node_modules'));
   const answer = await fetch(`${addresses.http}/openapi.json`);
   const { error } = (await answer.json()) as { error: Record<string, unknown> };
   assert.equal([answer.status, error.code], [503, 'program_replaced']);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { boundCompiledCode } from '../../src/home/compiled-code.ts';
+import { boundCompiledCode, keepWhenIdle, tidyCompiledCode } from '../../src/home/compiled-code.ts';
 
 const test = suite<{ folder: string }>('compiled code');
 test.before.each((context) => {
@@ -26,6 +26,16 @@ test('the oldest files leave, in the folders of Node.js too', async ({ folder })
   assert.equal(names(), ['new', 'old', 'v24', 'v24/middle', 'v24/older']);
   await boundCompiledCode(folder, 25);
   assert.equal(names(), ['new', 'v24', 'v24/middle']);
+});
+
+test('a process keeps its code once', async () => {
+  let kept = 0;
+  keepWhenIdle(() => {
+    kept += 1;
+  });
+  await tidyCompiledCode();
+  await tidyCompiledCode();
+  assert.is(kept, 1);
 });
 
 test.run();

@@ -1,0 +1,24 @@
+import { keepWhenIdle } from '../home/compiled-code.ts';
+import type { CommandModule } from './context.ts';
+import { execute, perform } from './execute.ts';
+import { outliveTerminal } from './interrupt.ts';
+import type { CommandForm } from './parse/line.ts';
+import { readQuickLine } from './quick-command.ts';
+
+/**
+ * The daemon as one file, with all that it may load later. Files that are found, read and linked
+ * one by one took a third of its start. False: the whole program has to read the line.
+ */
+export function serveCommand(
+  spec: CommandForm,
+  run: CommandModule['run'],
+): (argv: readonly string[], keepCode: () => void) => Promise<boolean> {
+  return async (argv, keepCode) => {
+    const line = readQuickLine(argv, spec);
+    if (line === null) return false;
+    keepWhenIdle(keepCode);
+    outliveTerminal();
+    await execute(line.flags.json === true, () => perform(spec.name, run, line));
+    return true;
+  };
+}
