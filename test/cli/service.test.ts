@@ -15,6 +15,7 @@ import * as assert from 'uvu/assert';
 import { agentText } from '../../src/cli/service/launch-agent.ts';
 import type { Service } from '../../src/cli/service/service.ts';
 import { unitText } from '../../src/cli/service/systemd.ts';
+import { DAEMON_ALLOCATOR } from '../../src/home/allocator.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { serve } from '../torture/daemon.ts';
@@ -97,7 +98,8 @@ function recorder(home: Home, name: string, script = ''): { PATH: string; calls:
   assert.equal(await life.ended, { code: 0, signal: null });
   const file = join(home.folder, '.config', 'systemd', 'user', 'svc.service');
   const unit = readFileSync(file, 'utf8');
-  assert.match(unit, 'Environment="MALLOC_ARENA_MAX=1"');
+  for (const [name, value] of Object.entries(DAEMON_ALLOCATOR))
+    assert.match(unit, `Environment="${name}=${value}"`);
   assert.match(unit, `Environment="SVC_HOME=${home.folder}"`);
   assert.match(unit, /main\.js" "serve"\n/);
   const status = await home.svc(['service', 'status'], { env });

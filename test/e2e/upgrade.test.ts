@@ -56,7 +56,7 @@ test.before((context) => {
       [/(?<name>LOG_FORMAT = |"run\.asked_again"\]\}(?:,|;var )[\w$]+=)7\b/, '$<name>8'],
       [/\b4: ?\["mcp\."/, '8:["daemon.","plan."],$&'],
     ),
-    broken: make('1.4.0', [/parts\.listeners\.bind\(\)/, 'parts.listeners.broken()']),
+    broken: make('1.4.0', [/\blisteners\.bind\(\)/, 'listeners.broken()']),
   };
 });
 test.after(({ folder }) => rmSync(folder, { recursive: true, force: true }));

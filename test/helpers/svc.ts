@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ALLOCATOR } from '../../src/home/allocator.ts';
+import { DAEMON_ALLOCATOR } from '../../src/home/allocator.ts';
 import { findPaths, type Paths, packageRoot } from '../../src/home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { fixedLimits, type Limits } from '../../src/limits.ts';
@@ -58,7 +58,7 @@ const DAEMON_BOUND_MS = 600_000;
 const FEW_ENGINES = { SVC_ENGINE_THREADS: '1', SVC_ENGINE_PRELOAD: 'false' };
 /** The settings of a user, for a bench. */
 export const AS_SHIPPED = {
-  ...ALLOCATOR,
+  ...DAEMON_ALLOCATOR,
   SVC_ENGINE_THREADS: undefined,
   SVC_ENGINE_PRELOAD: undefined,
   SVC_LIMIT_RESERVE_BYTES: undefined,

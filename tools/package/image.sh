@@ -53,7 +53,8 @@ tar $form --owner=1000 --group=1000 -rf "$work/root.tar" ./var/lib/svc
 container=$(buildah from scratch)
 buildah add --quiet "$container" "$work/root.tar" / >/dev/null
 buildah config --user svc --workingdir /var/lib/svc --port 4780 --volume /var/lib/svc \
-  --env PATH=/usr/bin --env SVC_HOME=/var/lib/svc --env SVC_HTTP=0.0.0.0:4780 --env MALLOC_ARENA_MAX=1 \
+  --env PATH=/usr/bin --env SVC_HOME=/var/lib/svc --env SVC_HTTP=0.0.0.0:4780 \
+  --env MALLOC_ARENA_MAX=1 --env MALLOC_TRIM_THRESHOLD_=131072 --env MALLOC_MMAP_THRESHOLD_=32768 \
   --label org.opencontainers.image.version="$version" \
   --label org.opencontainers.image.licenses=MIT \
   --entrypoint '["tini","--","svc"]' --cmd serve \

@@ -12,7 +12,7 @@ import { dirname, parse, resolve } from 'node:path';
 import { whyUnusable } from '../../causes.ts';
 import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
-import { ALLOCATOR } from '../../home/allocator.ts';
+import { DAEMON_ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { remedyFor } from '../../home/remedy.ts';
@@ -166,7 +166,7 @@ function words(flags: Partial<Settings>): string[] {
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { SVC_HOME, SVC_MODEL, NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID, ...others } = env;
   return {
-    ...ALLOCATOR,
+    ...DAEMON_ALLOCATOR,
     ...others,
     ...(SVC_HOME === undefined ? {} : { SVC_HOME }),
     ...(SVC_MODEL === undefined ? {} : { SVC_MODEL }),

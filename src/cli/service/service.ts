@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
-import { ALLOCATOR } from '../../home/allocator.ts';
+import { DAEMON_ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Limits } from '../../limits.ts';
 import { installationOf, lastingPath } from '../installed.ts';
@@ -40,7 +40,7 @@ export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
   const { limits } = loadConfig(paths.config);
   return {
     command: [lastingPath(process.execPath, place), lastingPath(program, place), 'serve'],
-    env: { ...ALLOCATOR, ...placing(env) },
+    env: { ...DAEMON_ALLOCATOR, ...placing(env) },
     envFile: join(dirname(paths.config), 'service.env'),
     ...serviceSeconds(limits),
     stderr: paths.stderr,

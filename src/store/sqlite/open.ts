@@ -57,6 +57,8 @@ const SETTINGS = [
   'cell_size_check = on',
   // Overwrites removed data.
   'secure_delete = on',
+  // KiB, as a negative number. better-sqlite3 has 16 MB by default, which stay in memory.
+  'cache_size = -4000',
   `journal_size_limit = ${WAL_BYTES}`,
 ];
 
