@@ -96,6 +96,30 @@ test('no line of a comment is longer than 100 columns', () => {
   );
 });
 
+test('a file that a comment names exists', () => {
+  const isKnown = filesOf(sources);
+  const named = prose.flatMap(({ kind, file, line, text }) =>
+    kind === 'comment' ? namedFiles(text).map((name) => ({ name, at: `${file}:${line}` })) : [],
+  );
+  assert.ok(named.length > 20, `${named.length} names`);
+  assert.equal(namedFiles('See `a-b.ts`, and c/d.test.ts, not `.test.ts` or e.tsx.'), [
+    'a-b.ts',
+    'd.test.ts',
+  ]);
+  assert.equal(
+    named.filter(({ name }) => !isKnown.has(name)),
+    [],
+  );
+});
+
+function filesOf(paths: readonly string[]): ReadonlySet<string> {
+  return new Set(paths.map((path) => path.split('/').at(-1) ?? ''));
+}
+
+function namedFiles(text: string): string[] {
+  return [...text.matchAll(/(?<![\w.-])[\w-][\w.-]*\.ts\b/g)].map(([name]) => name);
+}
+
 test('every line of the list is still to do', () => {
   const done = TO_DO.filter((prefix) =>
     problems(() => true).every(({ file }) => !file.startsWith(prefix)),

@@ -19,7 +19,7 @@ import {
 
 /**
  * Two tables that are derived from the log: what runs used, and which runs went to a cloud.
- * A third one has what embeddings used: see `embedding-usage.ts`.
+ * A third one has what embeddings used: see `usage-sums.ts`.
  *
  * 1. A run is counted once, in the transaction of its last event.
  * 2. Removed history stays counted. The only text of a user is the name of the client.

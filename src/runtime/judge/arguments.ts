@@ -12,7 +12,7 @@ export interface Judging {
  * What is wrong with the arguments that a model wrote, in words for the model; null if nothing is.
  *
  * The schema comes from a server of tools, and may need any time and memory. So the daemon has this
- * done in another process: see `arguments-judge.ts`. Its patterns are left to that server.
+ * done in another process: see `judge.ts`. Its patterns are left to that server.
  */
 export function problemOfArguments({ written, schema, characters }: Judging): string | null {
   let value: unknown;

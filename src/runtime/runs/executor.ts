@@ -38,7 +38,7 @@ import { believed, bytesOf, withoutShell } from './usage-of.ts';
  * 1. Output is recorded before any client sees it. See `output-recorder.ts`.
  * 2. The end of a run follows its output at once, and mostly shares its commit.
  * 3. The work of a run has stopped only when its provider's stream has ended.
- * 4. The texts of all answers in progress share one bound. See `output-budget.ts`.
+ * 4. The texts of all answers in progress share one bound. See `OutputBudget`.
  * 5. Nothing goes to a cloud provider before the log says so.
  * 6. A provider that is silent is given up early when the run has another target.
  */
