@@ -83,12 +83,12 @@ export class Boot {
 
   private async start(): Promise<void> {
     try {
-      const recoverRest = await startDaemon(this.parts, this.ended.signal).finally(() => {
+      const { queueRecovered } = await startDaemon(this.parts, this.ended.signal).finally(() => {
         this.isStarting = false;
       });
       const { runtime, warning } = this.parts;
       notifyParent({ type: 'ready', status: { ...runtime.status(), warning: warning() } });
-      await recoverRest();
+      await queueRecovered;
     } catch (error) {
       if (error !== STOPPED) this.fail(error);
     }

@@ -22,9 +22,12 @@ export const STOPPED = Symbol('stopped');
 /**
  * Starts the parts of the owner of the home, and records each step as an event. The TCP listeners
  * are bound before the store is opened, so that clients see `starting`. `ended`: the boot is over.
- * Resolves when the daemon is ready, with the work that is left: the recovery of a long queue.
+ * Resolves when the daemon is ready. A long queue may be recovered later.
  */
-export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() => Promise<void>> {
+export async function startDaemon(
+  parts: Parts,
+  ended: AbortSignal,
+): Promise<{ queueRecovered: Promise<void> }> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
   const { runtime, membership } = parts;
   const bound = await parts.listeners.bind();
@@ -73,7 +76,7 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() 
   if (!isRecovering) throw STOPPED;
   await proceed(parts, { type: 'daemon.listening', addresses });
   let recoverQueue = () => Promise.resolve();
-  let isReady = false;
+  let isCounted = false;
   const progress: RecoveryProgress = {
     step_runs: parts.config.limits.recover_runs,
     unreadable: (run_id, error) => {
@@ -82,7 +85,7 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() 
       void kernel.tryAppend(streams.daemon, { type: 'daemon.run_settled', run_id }).catch(() => {});
     },
     made: async (runs) => {
-      if (!isReady) return proceed(parts, { type: 'daemon.recovery_progressed', runs });
+      if (!isCounted) return proceed(parts, { type: 'daemon.recovery_progressed', runs });
       const daemon = kernel.tail(streams.daemon);
       if (daemon === undefined || isIn(daemon, 'closing') || !daemon.hasTag('live')) throw STOPPED;
     },
@@ -99,9 +102,12 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() 
     type: 'daemon.runs_recovered',
     ...(await recoverRuns(kernel, store, scheduler, progress)),
   });
+  isCounted = true;
+  const queueRecovered = recoverQueue();
+  // The caller awaits it. It may fail earlier.
+  queueRecovered.catch(() => {});
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
-  isReady = true;
   scheduler.next();
   membership.start();
   parts.diskMonitor.started();
@@ -114,7 +120,7 @@ export async function startDaemon(parts: Parts, ended: AbortSignal): Promise<() 
       if (!hasCode(error, 'daemon_stopping') && !hasCode(error, 'run_cancelled'))
         log.warn({ err: error }, 'the engine could not be warmed');
     });
-  return recoverQueue;
+  return { queueRecovered };
 }
 
 function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {

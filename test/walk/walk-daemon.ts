@@ -237,7 +237,7 @@ async function post(harness: Harness, count: number): Promise<void> {
 
 /** A crash leaves more runs than the next boot admits, and than it recovers in one step. */
 async function fullAfterCrash(): Promise<Walked> {
-  const harness = await Harness.build({ LIMIT_PROVIDER_RUNS: 1, LIMIT_PROBE_MS: 60_000 });
+  const harness = await Harness.build({ LIMIT_PROVIDER_RUNS: 2, LIMIT_PROBE_MS: 60_000 });
   await harness.start('ready');
   const runs: string[] = [];
   for (let index = 0; index < 5; index += 1) runs.push(await harness.run('hold'));
