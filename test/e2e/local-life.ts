@@ -48,9 +48,12 @@ export async function answerAll({ home, life }: { home: PausedHome; life: Life }
 }
 
 /** As `withOneHome`, with the two local models. */
-export function withLocalModels(test: Test<{ home: Home; life: Life }>): void {
+export function withLocalModels(
+  test: Test<{ home: Home; life: Life }>,
+  env: NodeJS.ProcessEnv = {},
+): void {
   withOneHome(test, () => {
-    const home = makeHome(ENVIRONMENT);
+    const home = makeHome({ ...ENVIRONMENT, ...env });
     addModels(home);
     return home;
   });
