@@ -43,7 +43,7 @@ export const rows: readonly Row[] = [
     'host',
     'start',
     'daemon.listening daemon.store_opened daemon.recovery_progressed daemon.runs_recovered ' +
-      'daemon.providers_probed',
+      'daemon.providers_probed daemon.run_settled',
   ),
   row('daemon/stop.ts', 'daemon', 'closeDaemon', 'run.interrupt_requested engine.stop_requested'),
   row('daemon/stop.ts', 'daemon', 'closeDaemon', 'daemon.stopped daemon.failed'),
