@@ -67,7 +67,7 @@ const SMALL: Readonly<Record<string, string>> = {
   'test/models': 'catalogue failure hub/choose hub/reference pull ranges together',
   'test/providers/local':
     'decoder engine-builds gpu idle memory-watch messages model-files output-batcher prompt-parts ' +
-    'reader/reader repetition sequences server-provider threads time-limit token-text',
+    'reader/reader repetition sequences server-provider threads threads-now time-limit token-text',
   'test/providers/mini': 'confidence',
   'test/store':
     'chain damaged-page indexes memory-fleet presence prune-order run-age ' +

@@ -79,6 +79,8 @@ export interface Threads {
   alone: number;
   /** The fastest number for several tokens at once. */
   wide: number;
+  /** Other work may make fewer faster. */
+  mayChange: boolean;
 }
 
 /** The signal is checked between batches, so a slow processor gets small ones. */
@@ -269,7 +271,7 @@ async function chooseThreads(
   before: Use,
 ): Promise<Threads> {
   const fixed = order.threads ?? (built_in ? BUILT_IN_THREADS : null);
-  if (fixed !== null) return { alone: fixed, wide: fixed };
+  if (fixed !== null) return { alone: fixed, wide: fixed, mayChange: false };
   const idle = () => idleSince(before);
   const options = { ...(await measuring(model, order, available)), idle };
   const find = async (kind: string, answers: number) => {
@@ -282,7 +284,8 @@ async function chooseThreads(
     console.error(`threads${kind} ${threads}, tokens per second by threads ${speeds}`);
     return threads;
   };
-  return { alone: await find('', 1), wide: await find(' together', TOGETHER) };
+  const alone = await find('', 1);
+  return { alone, wide: await find(' together', TOGETHER), mayChange: alone > 1 };
 }
 
 /** Its tokens take a millisecond: threads that wait for each other would double it. */

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
@@ -9,6 +10,7 @@ import { Sequences, type Slot } from './decode/sequences.ts';
 import { failed, readAll } from './ends.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
+import { LOOK_MS, ThreadsNow } from './measured/threads-now.ts';
 import type { ReadOrder, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
 import { fittingPrompt, promptOfOrder } from './prompt.ts';
@@ -31,6 +33,7 @@ export class Runs {
   private waiting: (RunOrder | ReadOrder)[] = [];
   /** What computes the active runs. */
   private threads: number;
+  private readonly now: ThreadsNow;
   private saving: NodeJS.Timeout | undefined;
 
   constructor(
@@ -41,6 +44,10 @@ export class Runs {
     this.loaded = loaded;
     this.send = send;
     this.threads = loaded.threads.alone;
+    this.now = new ThreadsNow(this.threads, availableParallelism());
+    if (loaded.threads.mayChange) setInterval(() => this.now.look(), LOOK_MS).unref();
+    loaded.decoder.onToken = (ms, width) =>
+      this.now.note(this.threads, ms / (1 + (width - 1) * loaded.tokenCost));
     this.sequences = new Sequences({ ...loaded, cache });
   }
 
@@ -75,7 +82,9 @@ export class Runs {
   private setThreads(order: RunOrder | ReadOrder): number {
     const { threads, decoder } = this.loaded;
     const recorded = order.type === 'run' ? order.resume?.threads : null;
-    decoder.threads = Math.min(recorded ?? threads.alone, threads.alone);
+    const { present } = this.now;
+    decoder.threads = Math.min(recorded ?? present, threads.alone);
+    decoder.wide = present < threads.alone ? present : threads.wide;
     return decoder.threads;
   }
 

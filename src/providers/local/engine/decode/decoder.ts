@@ -78,7 +78,9 @@ export class Decoder {
   /** Of a batch of one token. */
   threads: number;
   /** Of a batch of several: of a part of a prompt, or of tokens of several runs. */
-  readonly wide: number;
+  wide: number;
+  /** Gets the time of a batch of so many tokens, one of each run. */
+  onToken: (ms: number, width: number) => void = () => {};
   private readonly native: Context;
   private readonly size: number;
   private queue: Work[] = [];
@@ -253,8 +255,10 @@ export class Decoder {
         const wanted = sample === null ? [] : tokens.slice(first).map((_, at) => first + at);
         return native.addToBatch(sequence.place, sequence.tokens.length, tokens, wanted)[0] ?? 0;
       });
+      const began = performance.now();
       // A context of a test ends it later.
       await native.decodeBatch();
+      if (!batch.some(isPart)) this.onToken(performance.now() - began, sizeOf(batch));
       for (const { sequence, tokens } of batch) sequence.tokens.push(...tokens);
       for (const [at, work] of batch.entries()) sampled(work, native, indexes[at] ?? 0);
     } catch (thrown) {

@@ -5,7 +5,7 @@ import { isQuiet, leftByOthers, type Use } from './idle.ts';
 /**
  * Finds the fastest number of threads by measurement, and remembers it for a model on a machine.
  * Beside other work a measurement says nothing about the model, so the usual number counts until a
- * later load. Fewer threads would be slower then too, because those of a context stay.
+ * later load. `ThreadsNow` chooses between it and fewer threads then.
  */
 
 export interface ThreadsOptions {
