@@ -86,6 +86,11 @@ interface Model {
 /** The tokenizer of the made models has a token for each character of a prompt. */
 const SHORT = { length: '20 tokens', prompt: 'Say twenty words.', clients: [1, 4, PARALLEL] };
 const LONG = { length: '2 000 tokens', prompt: 'word '.repeat(400), tokens: 8, turns: true };
+/** About 2000 tokens of a trained model, which answers one word again and again with nothing. */
+const TEXT = readFileSync(new URL('../../docs/architecture.md', import.meta.url), 'utf8').slice(
+  0,
+  6500,
+);
 const USUAL = { bits: 4, head: 64, pieces: manyPieces(32_000) } as const;
 const models: readonly Model[] = [
   {
@@ -133,7 +138,7 @@ function real(name: string, file: string | null): Model[] {
   if (file === null) return [];
   const short = { ...SHORT, prompt: 'Write about a lighthouse.', tokens: 64 };
   const beside = { ...short, length: '2 busy processes beside', clients: [1], beside: 2 };
-  const long = { ...LONG, prompt: 'word '.repeat(2000), clients: [1] };
+  const long = { ...LONG, prompt: TEXT, clients: [1] };
   return [{ name, defaults: true, file: () => file, asked: [short, beside, long] }];
 }
 
