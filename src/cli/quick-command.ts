@@ -8,15 +8,15 @@ import { type Arguments, type CommandForm, readArguments, splitLine } from './pa
  */
 export const NOT_QUICK = Symbol('left to the whole program');
 
+/** A command that is one script. `keepCode` keeps its compiled code. False: it is not run. */
+export type ScriptMain = (argv: readonly string[], keepCode: () => void) => Promise<boolean>;
+
 /**
  * A command that scripts call often. It reads its command line without the table of commands.
  * False: the line asks for help, is wrong, is one of another command or needs more code, so the
  * whole program reads it.
  */
-export function quickCommand(
-  spec: CommandForm,
-  run: CommandModule['run'],
-): (argv: readonly string[], keepCode: () => void) => Promise<boolean> {
+export function quickCommand(spec: CommandForm, run: CommandModule['run']): ScriptMain {
   return async (argv, keepCode) => {
     const line = readQuickLine(argv, spec);
     if (line === null) return false;

@@ -3,16 +3,13 @@ import type { CommandModule } from './context.ts';
 import { execute, perform } from './execute.ts';
 import { outliveTerminal } from './interrupt.ts';
 import type { CommandForm } from './parse/line.ts';
-import { readQuickLine } from './quick-command.ts';
+import { readQuickLine, type ScriptMain } from './quick-command.ts';
 
 /**
  * The daemon as one file, with all that it may load later. Files that are found, read and linked
  * one by one took a third of its start. False: the whole program has to read the line.
  */
-export function serveCommand(
-  spec: CommandForm,
-  run: CommandModule['run'],
-): (argv: readonly string[], keepCode: () => void) => Promise<boolean> {
+export function serveCommand(spec: CommandForm, run: CommandModule['run']): ScriptMain {
   return async (argv, keepCode) => {
     const line = readQuickLine(argv, spec);
     if (line === null) return false;

@@ -81,8 +81,11 @@ export async function startDaemon(
     step_runs: parts.config.limits.recover_runs,
     unreadable: (run_id, error) => {
       log.error({ err: error, run_id }, 'a run cannot be read from the log, so it does not go on');
-      // A daemon that is ready has counted it. One that starts refuses this.
-      void kernel.tryAppend(streams.daemon, { type: 'daemon.run_settled', run_id }).catch(() => {});
+      // The daemon has counted a run that is read later.
+      if (isCounted)
+        void kernel
+          .tryAppend(streams.daemon, { type: 'daemon.run_settled', run_id })
+          .catch(() => {});
     },
     made: async (runs) => {
       if (!isCounted) return proceed(parts, { type: 'daemon.recovery_progressed', runs });
