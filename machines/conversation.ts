@@ -1,7 +1,7 @@
 import { type SnapshotFrom, setup } from 'xstate';
-import type { EventOf } from './events.ts';
+import type { EventOf } from '../src/contract/events.ts';
+import type { Message } from '../src/contract/messages/parts.ts';
 import { withRules } from './machine.ts';
-import type { Message } from './messages.ts';
 
 /**
  * A conversation that a program made before its first run.

@@ -1,7 +1,8 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import type { EventOf } from '../src/contract/events.ts';
 import type { EngineLoaded } from '../src/contract/loaded-models.ts';
 import { type Effects, effect } from './effects.ts';
-import type { Deadline, EventOf, Failure } from './events.ts';
+import type { Deadline, Failure } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
 import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
 

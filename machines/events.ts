@@ -18,11 +18,6 @@ export type { Failure };
  * A field that older logs lack is optional.
  */
 
-export type EventOf<T extends string, D = unknown> = {
-  readonly type: T;
-  readonly at: number;
-} & Readonly<D>;
-
 /** Increases when the shape of an event changes. `upcast.ts` converts older shapes. */
 export const SCHEMA_VERSION = 2;
 
@@ -40,7 +35,7 @@ export const NEW_KINDS: Readonly<Record<number, readonly string[]>> = {
 };
 /** The newest format of a log that this version reads and writes. */
 export const LOG_FORMAT = 7;
-/** The format of a log with texts that are stored once: see `src/store/texts.ts`. */
+/** The format of a log with texts that are stored once: see `src/kernel/store/texts.ts`. */
 export const TEXTS_FORMAT = 6;
 
 /** The format that a log with this event has at least; null for the third one. */

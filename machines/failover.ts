@@ -1,18 +1,6 @@
-import type { Price } from '../src/contract/events.ts';
+import type { Target } from '../src/contract/events.ts';
 import type { Failure } from './events.ts';
 import type { RunContext } from './run/context.ts';
-
-/** A provider and model that can answer a run. */
-export interface Target {
-  readonly provider: string;
-  readonly model: string;
-  /** The prompt leaves this machine. */
-  readonly cloud: boolean;
-  /** The target can continue from recorded tokens. */
-  readonly resumable?: boolean;
-  /** What it cost when the run was accepted. Absent: it had no price. */
-  readonly price?: Price;
-}
 
 /** `groq/llama-3.3-70b`, the form of `--model`. */
 export function targetName({ provider, model }: Pick<Target, 'provider' | 'model'>): string {

@@ -1,5 +1,6 @@
 import { type SnapshotFrom, setup } from 'xstate';
-import type { EventOf, Failure } from './events.ts';
+import type { EventOf } from '../src/contract/events.ts';
+import type { Failure } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
 
 /**

@@ -1,7 +1,8 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import type { EventOf } from '../src/contract/events.ts';
 import type { McpServerRecord } from '../src/contract/mcp.ts';
 import { type Effects, effect } from './effects.ts';
-import type { Deadline, EventOf, Failure } from './events.ts';
+import type { Deadline, Failure } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
 
 /**

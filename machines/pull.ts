@@ -1,6 +1,7 @@
 import { type SnapshotFrom, setup } from 'xstate';
+import type { EventOf } from '../src/contract/events.ts';
 import { effect } from './effects.ts';
-import type { EventOf, Failure, NewEvent } from './events.ts';
+import type { Failure, NewEvent } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
 import { retryDelay } from './retry.ts';
 

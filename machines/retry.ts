@@ -1,5 +1,6 @@
+import type { Target } from '../src/contract/events.ts';
 import type { Failure, NewEvent } from './events.ts';
-import { asSentence, exhausted, mayFailOver, sameTarget, type Target } from './failover.ts';
+import { asSentence, exhausted, mayFailOver, sameTarget } from './failover.ts';
 import type { FinishReason, RunContext, RunEvent } from './run/context.ts';
 import { LOCAL } from './runs-to-start.ts';
 

@@ -1,9 +1,8 @@
 import { type AnyMachineSnapshot, type SnapshotFrom, setup } from 'xstate';
-import type { RunEvent } from '../src/contract/events.ts';
+import type { EventOf, RunEvent } from '../src/contract/events.ts';
+import type { ToolResultPart } from '../src/contract/messages/parts.ts';
 import type { ToolPolicy } from '../src/contract/words.ts';
-import type { EventOf } from './events.ts';
 import { withRules } from './machine.ts';
-import type { ToolResultPart } from './messages.ts';
 import { can, init, stateName, step } from './step.ts';
 
 /**

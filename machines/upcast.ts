@@ -1,5 +1,5 @@
+import { shortMessages } from '../src/contract/messages/parts.ts';
 import { SCHEMA_VERSION } from './events.ts';
-import { shortMessages } from './messages.ts';
 
 type Data = Record<string, unknown>;
 

@@ -20,7 +20,7 @@ import {
 } from './home/runtime-file.ts';
 import { forgetStart, noteStart, startEnded } from './home/starting.ts';
 import { programVersion } from './home/version.ts';
-import { ownsAny } from './store/files/ownership.ts';
+import { ownsAny } from './kernel/store/files/ownership.ts';
 import { connect } from './transport/control/client.ts';
 
 export interface ServeOptions {

@@ -11,10 +11,12 @@ export interface Import {
    * thread.
    */
   kind: 'value' | 'lazy' | 'type' | 'entry';
+  /** What it takes or gives on by name. Absent: all of it. */
+  names?: readonly string[];
 }
 
 const STATIC =
-  /^(?:import|export)\s+(type\s+)?(?:[\w*$]+(?:\s+as\s+\w+)?,?\s*)?(?:\{[^}]*\}\s*)?(?:from\s+)?'([^']+)'/gm;
+  /^(?:import|export)\s+(type\s+)?(?:[\w*$]+(?:\s+as\s+\w+)?,?\s*)?(?:\{([^}]*)\}\s*)?(?:from\s+)?'([^']+)'/gm;
 const OF_TYPE = /\btypeof import\('([^']+)'\)|\bimport\('([^']+)'\)\.[A-Z]/g;
 const LAZY = /(?<!typeof )\bimport\('([^']+)'\)(?!\.[A-Z])/g;
 /** Entries are named by their address: `new URL('./worker.ts', import.meta.url)`. */
@@ -29,14 +31,40 @@ export function importsOf(file: string): Import[] {
       ([, one, other]): Import => ({ from: file, to: target(one ?? other ?? ''), kind }),
     );
   const fixed = [...code.matchAll(STATIC)].map(
-    ([, type, name = '']): Import => ({
+    ([, type, list, name = '']): Import => ({
       from: file,
       to: target(name),
       kind: type === undefined ? 'value' : 'type',
+      ...(list === undefined ? {} : { names: namesOf(list) }),
     }),
   );
   const entries = found(ADDRESS, 'entry').map((entry) => ({ ...entry, to: `${entry.to}.ts` }));
   return [...fixed, ...found(OF_TYPE, 'type'), ...found(LAZY, 'lazy'), ...entries];
+}
+
+/** The values of `{ one, type Other, two as three }`, by the names that they have there. */
+function namesOf(list: string): string[] {
+  return list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '' && !item.startsWith('type '))
+    .map((item) => item.split(' as ')[0] ?? '');
+}
+
+/** The same imports with what a door gives on in place of the door, as a bundle has them. */
+export function throughDoors(imports: readonly Import[]): Import[] {
+  const given = new Map<string, Import[]>();
+  for (const item of imports)
+    if (item.from.endsWith('/index.ts'))
+      given.set(item.from, [...(given.get(item.from) ?? []), item]);
+  return imports.flatMap((item) => {
+    const { from, to, kind, names } = item;
+    const behind = kind === 'value' && names !== undefined ? given.get(to) : undefined;
+    if (behind === undefined) return [item];
+    return behind
+      .filter((gift) => gift.names?.some((name) => (names ?? []).includes(name)))
+      .map((gift) => ({ from, to: gift.to, kind: gift.kind }));
+  });
 }
 
 /** The installed package: `@ai-sdk/provider` for `@ai-sdk/provider/x`. */

@@ -56,13 +56,13 @@ const LONG_LINES = [
   'src/config/provider.ts',
   'src/logs/plain.ts',
   'src/logs/log.ts',
-  'src/store/inspect/audit.ts',
-  'src/store/places.ts',
+  'src/kernel/store/inspect/audit.ts',
+  'src/kernel/store/places.ts',
   'src/fleet/postgres/',
-  'src/store/schema.ts',
-  'src/store/sqlite/writes.ts',
-  'src/store/usage.ts',
-  'src/store/words.ts',
+  'src/kernel/store/schema.ts',
+  'src/kernel/store/sqlite/writes.ts',
+  'src/kernel/store/usage.ts',
+  'src/kernel/store/words.ts',
 ];
 
 /** The formatter splits there, except a text, which it leaves whole. */

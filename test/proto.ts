@@ -6,26 +6,26 @@ import {
   responseFormat,
   tool,
   toolChoice,
-} from '../src/contract/messages.ts';
-import { rows } from '../src/contract/operations/operations.ts';
-import {
-  ACCESS,
-  type Grpc,
-  type Operation,
-  type ProtoField,
-} from '../src/contract/operations/row.ts';
+} from '../src/contract/messages/messages.ts';
 import { optionEntries } from '../src/contract/option-schemas.ts';
 import { optionRows } from '../src/contract/options.ts';
 import { errorBody } from '../src/contract/records.ts';
 import { failedAttempt, messages, recordedCall, sentToCloud, usage } from '../src/contract/run.ts';
 import { large } from '../src/contract/vocabulary.ts';
+import { rows } from '../src/runtime/operations/operations.ts';
+import {
+  ACCESS,
+  type Grpc,
+  type Operation,
+  type ProtoField,
+} from '../src/runtime/operations/row.ts';
 
 /**
  * The messages RunRequest and RunRecord of `runtime.proto`, made from the schemas of a run; the
  * service and the requests of its methods, made from the operations. `npm run docs` writes them,
  * and a test compares them.
  */
-export const PROTO = 'src/transport/grpc/runtime.proto';
+export const PROTO = 'src/grpc/runtime.proto';
 
 interface Line {
   number: number;

@@ -4,8 +4,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
-import { operations } from '../src/contract/operations/operations.ts';
 import { errors } from '../src/errors.ts';
+import { operations } from '../src/runtime/operations/operations.ts';
 import { MAN_FILE } from './man.ts';
 import { documents, filled, man } from './tables.ts';
 

@@ -34,7 +34,7 @@ test('the tier "quick" has no file that starts a process or is slow', () => {
 });
 
 test('a file shares its process unless it starts one, or loads the library of the engine', () => {
-  assert.ok(isShared('test/store/sqlite.test.ts'));
+  assert.ok(isShared('test/kernel/store/sqlite.test.ts'));
   for (const file of ['test/cli/run.test.ts', 'test/providers/mini/export.test.ts'])
     assert.ok(files.includes(file) && !isShared(file), file);
 });

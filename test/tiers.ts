@@ -33,17 +33,17 @@ export const SLOWEST: readonly string[] = [
   'test/providers/local/engine.test.ts',
   'test/providers/local/hostile-models.test.ts',
   'test/providers/local/resume',
-  'test/store/projection.test.ts',
+  'test/kernel/store/projection.test.ts',
   'test/cli/run.test.ts',
-  'test/store/sqlite.test.ts',
-  'test/store/prune.test.ts',
+  'test/kernel/store/sqlite.test.ts',
+  'test/kernel/store/prune.test.ts',
   'test/torture/',
   'test/machines/daemon-paths.test.ts',
   'test/models/',
   'test/e2e/',
   'test/providers/local/',
   'test/providers/mini/',
-  'test/store/',
+  'test/kernel/store/',
   'test/machines/cover.test.ts',
   'test/transport/http/hostile.test.ts',
   'test/transport/http/connections.test.ts',
@@ -55,9 +55,9 @@ export const SLOWEST: readonly string[] = [
   'test/machines/closed-loop.test.ts',
   'test/machines/deadlines.test.ts',
   'test/machines/ends.test.ts',
-  'test/transport/openai/libraries.test.ts',
-  'test/transport/openai/responses-langchain.test.ts',
-  'test/transport/openai/responses-ai-sdk.test.ts',
+  'test/dialects/openai/libraries.test.ts',
+  'test/dialects/openai/responses-langchain.test.ts',
+  'test/dialects/openai/responses-ai-sdk.test.ts',
   'test/walk/',
   'test/sim/',
 ];
@@ -69,7 +69,7 @@ const SMALL: Readonly<Record<string, string>> = {
     'decoder engine-builds gpu idle memory-watch messages model-files output-batcher prompt-parts ' +
     'reader/reader repetition sequences server-provider threads threads-now time-limit token-text',
   'test/providers/mini': 'confidence',
-  'test/store':
+  'test/kernel/store':
     'chain damaged-page indexes memory-fleet presence prune-order run-age ' +
     'schema short-run sync thrown-error transfer/import',
 };
@@ -81,7 +81,7 @@ export const SMALL_FILES: ReadonlySet<string> = new Set(
 );
 
 const SPAWN = 'node:child_process';
-const ENGINE = /^(src\/providers\/local\/engine\/|koffi$|node-llama-cpp$)/;
+const ENGINE = /^(src\/engine\/native\/|koffi$|node-llama-cpp$)/;
 
 /** The files of a tier, in the order in which they run. */
 export function filesOf(tier: Tier, files: readonly string[]): string[] {

@@ -7,7 +7,9 @@ import { knownNames } from '../src/cli/completion/known.ts';
 import { agentText } from '../src/cli/service/launch-agent.ts';
 import { describeService } from '../src/cli/service/service.ts';
 import { unitText } from '../src/cli/service/systemd.ts';
+import { isInAddress } from '../src/cloud/remote/upstream.ts';
 import type { AdapterName } from '../src/config/adapters.ts';
+import { checkKey } from '../src/config/keys/key-file.ts';
 import { findSetting } from '../src/config/setting-keys.ts';
 import { SvcError } from '../src/errors.ts';
 import { findPaths } from '../src/home/paths.ts';
@@ -15,8 +17,6 @@ import { defaultLimits } from '../src/limits.ts';
 import { createLineFormat } from '../src/logs/format-line.ts';
 import { oneLine, plain } from '../src/logs/plain.ts';
 import { modelNameOf, readModelName } from '../src/models/file-name.ts';
-import { checkKey } from '../src/providers/keys/key-file.ts';
-import { isInAddress } from '../src/providers/remote/upstream.ts';
 import { formatFamilies } from '../src/runtime/metrics/format.ts';
 import { Counter } from '../src/runtime/metrics/tally.ts';
 import { searchRuns } from '../src/runtime/runs/search.ts';
@@ -24,7 +24,7 @@ import { writeSignInPage } from '../src/transport/auth/sign-in-page.ts';
 import { requestIdOf } from '../src/transport/request-id.ts';
 import { outcome, remote, SECRET_KEY } from './helpers/remote.ts';
 import { type Received, Upstream } from './helpers/upstream.ts';
-import { placed } from './store/samples.ts';
+import { placed } from './kernel/store/samples.ts';
 
 /**
  * The places of foreign texts where a part of the text could mean something. A new place is a new

@@ -25,14 +25,14 @@ const { build } = await import('esbuild').catch((error) => {
 const MAIN = 'src/main.ts';
 /** The first file of every other process and thread, which share nothing: found by their place. */
 const WORKERS = [
-  'src/cli/doctor/engine-probe.ts',
-  'src/providers/local/engine/main.ts',
-  'src/providers/local/engine/worker.ts',
+  'src/engine/probe.ts',
+  'src/engine/main.ts',
+  'src/engine/worker.ts',
   'src/providers/local/gguf-worker.ts',
-  'src/providers/local/inspect-worker.ts',
+  'src/engine/inspect/worker.ts',
   'src/runtime/judge/worker.ts',
-  'src/store/sqlite/worker.ts',
-  'src/transport/dialect/documents/pdf-worker.ts',
+  'src/kernel/store/sqlite/worker.ts',
+  'src/dialects/documents/pdf-worker.ts',
 ];
 /** Packages that are in the bundles. The others are loaded from node_modules. */
 const POLKA = ['polka', '@polka', 'regexparam', 'trouter'];
@@ -127,7 +127,7 @@ function withImports(text) {
 /** Files of node-llama-cpp that are read while the program runs. The package is not in it. */
 const LIBRARY = 'node_modules/node-llama-cpp';
 const LIBRARY_FILES = ['package.json', 'LICENSE', 'dist/gguf/types/GgufMetadataTypes.js'];
-const LIBRARY_PLACE = 'dist/src/providers/local/engine/node-llama-cpp';
+const LIBRARY_PLACE = 'dist/src/engine/node-llama-cpp';
 
 /** The sources and polka, changed by each of these functions. */
 const changed = (...changes) => ({

@@ -1,4 +1,5 @@
-import type { EventOf, Failure } from '../events.ts';
+import type { EventOf } from '../../src/contract/events.ts';
+import type { Failure } from '../events.ts';
 
 export interface Addresses {
   http: string | null;

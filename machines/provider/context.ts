@@ -1,5 +1,6 @@
-import type { Price } from '../../src/contract/events.ts';
-import type { EventOf, Failure } from '../events.ts';
+import type { EmbeddingSent } from '../../src/contract/embed-input.ts';
+import type { EventOf } from '../../src/contract/events.ts';
+import type { Failure } from '../events.ts';
 import {
   afterAnswer,
   afterFault,
@@ -38,28 +39,6 @@ export interface ProviderFault {
   limited?: boolean;
   /** If this opens the circuit: when a request may try the provider again. */
   retry_at?: number;
-}
-
-/** A request for embeddings at a cloud provider. Its texts are not recorded. */
-export interface EmbeddingSent {
-  request: string;
-  /**
-   * Absent: vectors. `reranking`: the texts are a query and the documents that it is for.
-   * Others: the request was passed on as it is.
-   */
-  purpose?: 'reranking' | 'transcription' | 'image';
-  provider: string;
-  model: string;
-  /** How many texts, and their UTF-8 size together. */
-  texts: number;
-  bytes: number;
-  /** By the size of the texts. */
-  estimated_tokens: number;
-  /** What its model cost. Absent: it had no price. */
-  price?: Price;
-  client: string;
-  /** Name of the token that the request was sent with. Absent: the token of the home. */
-  asked_by?: string;
 }
 
 export interface EmbeddingCounted extends Omit<EmbeddingSent, 'texts' | 'bytes'> {

@@ -5,12 +5,17 @@ import type {
   Recovery,
   RunCreated,
   RunEvent,
+  Target,
   Usage,
 } from '../../src/contract/events.ts';
+import {
+  type OutputPart,
+  partsAfter,
+  type RunRequest,
+  type SourceRequest,
+} from '../../src/contract/messages/parts.ts';
 import type { FinishReason } from '../../src/contract/run.ts';
 import type { Failure } from '../events.ts';
-import type { Target } from '../failover.ts';
-import { type OutputPart, partsAfter, type RunRequest, type SourceRequest } from '../messages.ts';
 import { isToBlame } from '../retry.ts';
 import type { ToolCall } from '../tool-call.ts';
 import { callsAfter, callsIn, type Phase, phaseOf, type Turn } from './turns.ts';

@@ -1,7 +1,13 @@
 import type { Completion, RunEvent, Usage } from '../../src/contract/events.ts';
+import type {
+  Message,
+  MessagePart,
+  OutputPart,
+  RunRequest,
+  Tool,
+} from '../../src/contract/messages/parts.ts';
+import { messagesFor } from '../../src/contract/messages/parts.ts';
 import type { NewEvent } from '../events.ts';
-import type { Message, MessagePart, OutputPart, RunRequest, Tool } from '../messages.ts';
-import { messagesFor } from '../messages.ts';
 import { awaitsApproval, callAfter, hasEnded, newCall, type ToolCall } from '../tool-call.ts';
 import type { RunContext } from './context.ts';
 

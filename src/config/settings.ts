@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { type Attention, CACHE_TYPES } from '../contract/attention.ts';
+import type { Price } from '../contract/events.ts';
 import { LOG_LEVELS, RECOVERIES } from '../contract/words.ts';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
@@ -10,7 +11,6 @@ import {
   listOf,
   listText,
   nullText,
-  type Price,
   readAdapters,
   readAliases,
   readDurations,

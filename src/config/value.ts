@@ -1,4 +1,5 @@
 import { isAbsolute } from 'node:path';
+import type { Price } from '../contract/events.ts';
 
 /** Readers of single values. They return undefined for a malformed value. */
 
@@ -125,15 +126,6 @@ export function readDurations(value: unknown): Record<string, number> | undefine
 }
 
 const DURATION_MAX_MS = 1e15;
-
-/** What a million tokens cost. */
-export interface Price {
-  readonly input: number;
-  readonly output: number;
-  /** Of input that the provider has in its cache, and that it writes into it. Absent: `input`. */
-  readonly cached_input?: number;
-  readonly cache_write?: number;
-}
 
 export function readPrices(value: unknown): Record<string, Price> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;

@@ -1,11 +1,8 @@
-import type { Message, RunRequest, SourceRequest } from '../../machines/messages.ts';
-import type { EmbeddingSent } from '../../machines/provider/context.ts';
-import type { Embedding, ModelRecord } from '../providers/port.ts';
 import type { Attention } from './attention.ts';
+import type { Embedding, EmbeddingSent } from './embed-input.ts';
+import type { Message, RunRequest, SourceRequest } from './messages/parts.ts';
+import type { ModelRecord } from './model-record.ts';
 
-export type { EventSlice, PagedEvent, PageForm, Sized } from '../kernel/event-pages.ts';
-export type { RunFollowing } from '../kernel/feed.ts';
-export type { StoredEvent } from '../store/port.ts';
 export type * from './conversation-page.ts';
 export type { EmbedInput } from './embed-input.ts';
 export type * from './faulty-model.ts';

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { EmbedText } from '../providers/port.ts';
 import { checkText, checkWithoutNull, wrong } from './check.ts';
+import type { Price } from './events.ts';
 import {
   briefly,
   count,
@@ -129,4 +129,36 @@ export function embedBytes(texts: readonly EmbedText[]): number {
       sum + (typeof text === 'string' ? Buffer.byteLength(text) : TOKEN_BYTES * text.length),
     0,
   );
+}
+
+/** A request for embeddings at a cloud provider. Its texts are not recorded. */
+export interface EmbeddingSent {
+  request: string;
+  /**
+   * Absent: vectors. `reranking`: the texts are a query and the documents that it is for.
+   * Others: the request was passed on as it is.
+   */
+  purpose?: 'reranking' | 'transcription' | 'image';
+  provider: string;
+  model: string;
+  /** How many texts, and their UTF-8 size together. */
+  texts: number;
+  bytes: number;
+  /** By the size of the texts. */
+  estimated_tokens: number;
+  /** What its model cost. Absent: it had no price. */
+  price?: Price;
+  client: string;
+  /** Name of the token that the request was sent with. Absent: the token of the home. */
+  asked_by?: string;
+}
+
+/** A text, or the ids of its tokens by the tokenizer of the model that is asked. */
+export type EmbedText = string | readonly number[];
+
+/** The vectors of some texts, in the order of the texts. */
+export interface Embedding {
+  vectors: number[][];
+  /** Tokens of all texts together. Null: unknown. */
+  input_tokens: number | null;
 }

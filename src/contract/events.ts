@@ -1,6 +1,4 @@
 import * as v from 'valibot';
-import type { EventOf } from '../../machines/events.ts';
-import type { Target } from '../../machines/failover.ts';
 import type {
   CallName,
   MediaPart,
@@ -10,8 +8,7 @@ import type {
   OutputKind,
   SourceRequest,
   TokenLogprob,
-} from '../../machines/messages.ts';
-import type { Price } from '../config/value.ts';
+} from './messages/parts.ts';
 import { type AnswerOptions, type Options, optionRows } from './options.ts';
 import { completion, type FinishReason } from './run.ts';
 import type { RECOVERIES, ToolPolicy } from './words.ts';
@@ -106,7 +103,14 @@ const request = v.object({
 });
 export type RunRequest = v.InferOutput<typeof request>;
 
-export type { Price };
+/** What a million tokens cost. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  /** Of input that the provider has in its cache, and that it writes into it. Absent: `input`. */
+  readonly cached_input?: number;
+  readonly cache_write?: number;
+}
 
 const price = v.object({
   input: number,
@@ -121,7 +125,9 @@ const target = v.object({
   cloud: flag,
   resumable: absentOr(unread<boolean>()),
   price: absentOr(price),
-}) satisfies v.GenericSchema<unknown, Target>;
+});
+/** A model of a provider that may answer a run. */
+export type Target = Readonly<v.InferOutput<typeof target>>;
 
 export const failure = v.object({
   code: text,
@@ -332,6 +338,11 @@ const events = {
   'run.interrupted': v.object({ error: failure }),
 };
 export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
+
+export type EventOf<T extends string, D = unknown> = {
+  readonly type: T;
+  readonly at: number;
+} & Readonly<D>;
 
 type Events = {
   [T in keyof typeof events]: EventOf<T, v.InferOutput<(typeof events)[T]>>;

@@ -3,7 +3,7 @@ import { SvcError } from '../errors.ts';
 import { asRecord } from '../json.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
 import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
-import { checkMessages } from './messages.ts';
+import { checkMessages } from './messages/messages.ts';
 import { type RunInput, runInput, splitServers, withToolServers } from './run.ts';
 import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 import { byFilter } from './words.ts';

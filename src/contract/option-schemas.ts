@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { GRAMMAR_CHARS } from '../forms/gbnf.ts';
-import { recordedTool, responseFormat, tool, toolChoice } from './messages.ts';
+import { recordedTool, responseFormat, tool, toolChoice } from './messages/messages.ts';
 import {
   type Option,
   type OptionName,

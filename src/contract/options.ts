@@ -1,5 +1,5 @@
-import type { ResponseFormat, Tool, ToolChoice } from '../../machines/messages.ts';
 import { limitSpecs } from '../limits.ts';
+import type { ResponseFormat, Tool, ToolChoice } from './messages/parts.ts';
 
 /**
  * What a request may ask of its answer, beside the messages and who answers: one row each. The

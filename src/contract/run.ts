@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { limitSpecs } from '../limits.ts';
-import { answerPart, message, recordedMessage } from './messages.ts';
+import { answerPart, message, recordedMessage } from './messages/messages.ts';
 import { optionEntries, recordedOptions } from './option-schemas.ts';
 import { errorBody, orNull } from './records.ts';
 import {

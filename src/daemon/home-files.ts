@@ -3,14 +3,15 @@ import { access, lstat, readFile, stat } from 'node:fs/promises';
 import { dirname, sep } from 'node:path';
 import { systemCode, whyUnusable } from '../causes.ts';
 import { asSvcError, SvcError } from '../errors.ts';
+import { loadNodeFile } from '../fleet/index.ts';
 import { targetOf } from '../home/atomic-write.ts';
 import { isSecret } from '../home/home.ts';
 import type { Paths } from '../home/paths.ts';
 import { platform } from '../home/platform.ts';
 import { AWAY, remedyFor } from '../home/remedy.ts';
+import { reserveFile } from '../kernel/store/files/reserve.ts';
+import { walOf } from '../kernel/store/files/wal.ts';
 import { logFile } from '../logs/files.ts';
-import { reserveFile } from '../store/files/reserve.ts';
-import { walOf } from '../store/files/wal.ts';
 
 /**
  * What a start opens in its home, beside the files of the configuration. The start and the
@@ -147,7 +148,7 @@ async function problemOf(row: HomeFile): Promise<HomeProblem | null> {
 // Not imported above: the doctor starts without them.
 const readTokens = async (path: string) =>
   (await import('../transport/auth/token-file.ts')).readTokens(path);
-const readNode = async (path: string) => (await import('../fleet/site.ts')).readNodeFile(path);
+const readNode = async (path: string) => (await loadNodeFile()).readNodeFile(path);
 
 /** Whether it is a link to a place where no file can be made. */
 async function isLost(path: string): Promise<boolean> {

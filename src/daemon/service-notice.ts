@@ -3,8 +3,8 @@ import { promisify } from 'node:util';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { stateName } from '../../machines/step.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { Log } from '../kernel/port.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
+import type { Log } from '../ports/log.ts';
 
 /** Sends fields such as `READY=1` to systemd. Rejects when they cannot be sent. */
 export type SendNotice = (fields: readonly string[]) => Promise<void>;

@@ -10,9 +10,9 @@ import { hostBootId } from '../home/host.ts';
 import { platform } from '../home/platform.ts';
 import { folderOf, writeRuntimeFile } from '../home/runtime-file.ts';
 import { forgetStart } from '../home/starting.ts';
+import { isFull } from '../kernel/store/failure.ts';
+import type { EventStore } from '../kernel/store/port.ts';
 import { type RecoveryProgress, readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
-import { isFull } from '../store/failure.ts';
-import type { EventStore } from '../store/port.ts';
 import { removeSignInPages } from '../transport/auth/sign-in-page.ts';
 import type { Parts } from './parts.ts';
 

@@ -1,6 +1,7 @@
 import { parseAddress } from '../config/address.ts';
 import type { Config } from '../config/config.ts';
 import { hasCode, SvcError } from '../errors.ts';
+import { createGrpc } from '../grpc/index.ts';
 import type { Paths } from '../home/paths.ts';
 import type { DaemonLog } from '../logs/log.ts';
 import type { HomeRuntime } from '../runtime/port.ts';
@@ -8,14 +9,13 @@ import { buildSignIn } from '../transport/auth/sign-in.ts';
 import { createTokenAccess } from '../transport/auth/token-access.ts';
 import { createMethods } from '../transport/control/methods.ts';
 import { ControlServer } from '../transport/control/server.ts';
-import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
 import { createRefusals } from '../transport/refusals.ts';
-import { routes, talks } from '../transport/routes.ts';
 import { ServedCertificate } from '../transport/served-certificate.ts';
 import { UnsentBytes } from '../transport/stream/unsent-bytes.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
 import type { LiveConfig } from './live-config.ts';
+import { routes, socketRoutes } from './routes.ts';
 
 export interface TransportOptions {
   paths: Paths;
@@ -62,7 +62,7 @@ export function buildTransports(options: TransportOptions) {
   const sockets = attachSockets(http, {
     ...common,
     ...signIn.access,
-    talks,
+    routes: socketRoutes,
     hub: logging.hub,
     folder: paths.logs,
   });

@@ -5,11 +5,11 @@ import type { RunEvent } from '../../machines/run/context.ts';
 import { afterCrash, fileToResume } from '../../machines/run/next.ts';
 import { createGate } from '../async/gate.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { Log } from '../kernel/port.ts';
+import type { EventStore } from '../kernel/store/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../kernel/stream.ts';
+import type { Log } from '../ports/log.ts';
 import { LOCAL } from '../runtime/providers/providers.ts';
 import type { Scheduler } from '../runtime/runs/scheduler.ts';
-import type { EventStore } from '../store/port.ts';
 import type { MissingFile, ModelFiles } from './model-files.ts';
 import type { ClaimedRun, Fleet } from './port.ts';
 

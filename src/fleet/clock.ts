@@ -1,4 +1,4 @@
-import { type Clock, SystemClock } from '../kernel/clock.ts';
+import { type Clock, SystemClock } from '../async/clock.ts';
 import type { Fleet, NodeClock } from './port.ts';
 
 /**

@@ -1,5 +1,5 @@
+import { type Clock, pause } from '../async/clock.ts';
 import { hasCode, SvcError } from '../errors.ts';
-import { type Clock, pause } from '../kernel/clock.ts';
 import type { RunKey } from '../kernel/stream.ts';
 import { newRunId } from '../runtime/runs/ids.ts';
 import type { Fleet } from './port.ts';

@@ -1,6 +1,6 @@
+import { isoTime } from '../async/clock.ts';
 import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 import { SvcError } from '../errors.ts';
-import { isoTime } from '../kernel/clock.ts';
 import type { NodesPort } from '../runtime/placement.ts';
 import type { Fleet, NodeRow } from './port.ts';
 

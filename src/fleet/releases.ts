@@ -1,8 +1,8 @@
-import type { RunRequest } from '../../machines/messages.ts';
-import { pause } from '../kernel/clock.ts';
+import { pause } from '../async/clock.ts';
+import type { RunRequest } from '../contract/messages/parts.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { Log } from '../kernel/port.ts';
 import type { RunKey } from '../kernel/stream.ts';
+import type { Log } from '../ports/log.ts';
 import type { Scheduler } from '../runtime/runs/scheduler.ts';
 import type { Fleet } from './port.ts';
 

@@ -1,12 +1,12 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import type { Effect } from '../../machines/effects.ts';
+import type { Clock } from '../async/clock.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
-import type { AppendResult, EventStore, RunRow, StoredEvent } from '../store/port.ts';
-import type { Clock } from './clock.ts';
 import type { Instance } from './instance.ts';
 import { wholeAppends } from './publisher.ts';
 import type { Stalls } from './stalls.ts';
+import type { AppendResult, EventStore, RunRow, StoredEvent } from './store/port.ts';
 
 /**
  * Batches events into commits and assigns their sequence numbers. It owns the queue of pending

@@ -1,5 +1,4 @@
 import { SvcError } from '../errors.ts';
-import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
 import type { EventPages } from './event-pages.ts';
@@ -12,6 +11,7 @@ import {
 } from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
+import type { EventStore, StoredEvent } from './store/port.ts';
 import type { StreamKey } from './stream.ts';
 
 /** Events in one page at most; the store bounds their bytes. */

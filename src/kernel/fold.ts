@@ -2,10 +2,10 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { countOf } from '../../machines/daemon/counts.ts';
 import { init, step } from '../../machines/step.ts';
-import { type EventStore, type StoredEvent, toEvent } from '../store/port.ts';
 import { Instance } from './instance.ts';
 import { pagesOf } from './pages.ts';
 import { machineOf, unknownKind } from './registry.ts';
+import { type EventStore, type StoredEvent, toEvent } from './store/port.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is none, or its

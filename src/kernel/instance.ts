@@ -8,9 +8,9 @@ import type { RunContext } from '../../machines/run/context.ts';
 import { accepted, init, type Step, statePath, step } from '../../machines/step.ts';
 import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
-import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Count, Pending } from './committer.ts';
 import { machineOf } from './registry.ts';
+import type { RunRow, StoredEvent } from './store/port.ts';
 import { isRun, stream as keys, type Proposal } from './stream.ts';
 
 /**

@@ -3,20 +3,20 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import type { AnyEvent, NewEvent } from '../../machines/events.ts';
 import { can } from '../../machines/step.ts';
+import type { Clock } from '../async/clock.ts';
 import { Notifier } from '../async/notifier.ts';
 import { ShortLived } from '../async/short-lived.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { RunRow, StoredEvent } from '../store/port.ts';
-import type { Clock } from './clock.ts';
+import type { EffectHandlers, Log } from '../ports/log.ts';
 import { Committer, type Count, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { foldStream, streamIn } from './fold.ts';
 import type { Instance } from './instance.ts';
 import { draft, Refusal } from './instance.ts';
-import type { EffectHandlers, Log } from './port.ts';
 import { Publisher } from './publisher.ts';
 import { Stalls } from './stalls.ts';
+import type { RunRow, StoredEvent } from './store/port.ts';
 import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } from './stream.ts';
 
 /**

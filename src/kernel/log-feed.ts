@@ -1,5 +1,4 @@
 import { SvcError } from '../errors.ts';
-import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
 import type {
@@ -13,6 +12,7 @@ import type {
 import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
+import type { EventStore, StoredEvent } from './store/port.ts';
 
 const PAGE = 64;
 

@@ -1,8 +1,8 @@
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { StoredEvent } from '../store/port.ts';
 import { textLength } from './instance.ts';
 import type { Kernel } from './kernel.ts';
+import type { StoredEvent } from './store/port.ts';
 
 /**
  * The end of the whole log, kept in memory for its followers.

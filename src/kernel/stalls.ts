@@ -1,7 +1,7 @@
+import type { Clock } from '../async/clock.ts';
 import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
-import type { Clock } from './clock.ts';
-import type { Log } from './port.ts';
+import type { Log } from '../ports/log.ts';
 
 export interface StallsOptions {
   clock: Clock;

@@ -19,8 +19,8 @@ import type { PullCreated, PullEvent, PullSnapshot } from '../../machines/pull.t
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { RunCreated, RunEvent } from '../../machines/run/context.ts';
 import { Notifier } from '../async/notifier.ts';
+import type { StreamPort } from '../ports/log.ts';
 import type { Kernel } from './kernel.ts';
-import type { StreamPort } from './port.ts';
 
 /**
  * The keys of streams. The form of a key names its machine, so its type knows the states and the

@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises';
+import type { Fit } from '../contract/model-record.ts';
 import { SvcError } from '../errors.ts';
 import type { PullContext } from './context.ts';
 import { pullError } from './failure.ts';
@@ -9,7 +10,6 @@ import { shownAddress } from './hub/reference.ts';
 import { type Download, findDownload, type Source } from './hub/source.ts';
 import { PartialFile } from './partial-file.ts';
 import { discard, type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
-import type { Fit } from './port.ts';
 import { receive } from './receive.ts';
 import type { Report } from './report.ts';
 import { checkSpace } from './space.ts';

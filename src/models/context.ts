@@ -1,7 +1,7 @@
+import type { Fit } from '../contract/model-record.ts';
 import type { Limits } from '../limits.ts';
 import type { HubClient } from './hub/client.ts';
 import type { Origins } from './origins.ts';
-import type { Fit } from './port.ts';
 
 /** The environment of an attempt. */
 export interface PullContext {

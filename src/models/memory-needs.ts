@@ -1,11 +1,11 @@
 import { freemem, totalmem } from 'node:os';
 import { availableMemory, constrainedMemory } from 'node:process';
 import type { Attention } from '../contract/attention.ts';
+import type { Fit } from '../contract/model-record.ts';
 import { LOCAL_RUNS } from '../limits.ts';
 import type { GgufHeader } from './gguf/header.ts';
 import { filesOfModel } from './gguf/parts.ts';
 import { bitsOf } from './gguf/tensors.ts';
-import type { Fit } from './port.ts';
 
 /** What the memory of a model depends on. */
 export interface ModelShape {

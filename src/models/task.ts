@@ -1,11 +1,11 @@
 import { suggest } from '../config/suggest.ts';
 import { SvcError } from '../errors.ts';
+import type { PullInput, PullTask } from '../ports/models.ts';
 import { findKnown, isShortName, type KnownModel, knownModels, nameOfKnown } from './catalogue.ts';
 import { asPullError } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
 import { hubAddress } from './hub/address.ts';
 import { parseReference, type Reference, shownReference } from './hub/reference.ts';
-import type { PullInput, PullTask } from './port.ts';
 
 /** A checked request to download a model. */
 export interface Task extends PullTask {

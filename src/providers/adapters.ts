@@ -1,10 +1,9 @@
+import { createRemoteProvider, createSdkProvider } from '../cloud/index.ts';
 import type { ProviderConfig } from '../config/provider.ts';
 import { filledHint, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { createSdkProvider } from './ai-sdk/provider.ts';
-import type { ProviderKeys } from './keys/port.ts';
-import { createRemoteProvider } from './openai/provider.ts';
-import type { OutputPart, ProviderPort } from './port.ts';
+import type { ProviderKeys } from '../ports/keys.ts';
+import type { OutputPart, ProviderPort } from '../ports/providers.ts';
 
 export interface RemoteOptions {
   id: string;

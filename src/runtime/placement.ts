@@ -6,8 +6,8 @@ import { type Elsewhere, NobodyElse } from '../kernel/elsewhere.ts';
 import { foldStream } from '../kernel/fold.ts';
 import type { Instance } from '../kernel/instance.ts';
 import type { Kernel } from '../kernel/kernel.ts';
+import type { EventStore } from '../kernel/store/port.ts';
 import type { RunKey } from '../kernel/stream.ts';
-import type { EventStore } from '../store/port.ts';
 import { runRecord } from './runs/record.ts';
 import { Unrecovered } from './runs/unrecovered.ts';
 

@@ -11,7 +11,7 @@ import type {
   UsageRecord,
 } from '../contract/contract.ts';
 import type { UsageInput } from '../contract/usage.ts';
-import type { ManagedToolServers } from '../mcp/port.ts';
+import type { ManagedToolServers } from '../ports/tools.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';

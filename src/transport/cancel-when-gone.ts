@@ -1,4 +1,4 @@
-import type { Log } from '../kernel/port.ts';
+import type { Log } from '../ports/log.ts';
 import type { Runtime } from '../runtime/port.ts';
 
 /** Cancels the run when its client disconnects before the end. */

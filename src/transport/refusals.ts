@@ -1,4 +1,4 @@
-import type { Log } from '../kernel/port.ts';
+import type { Log } from '../ports/log.ts';
 
 /**
  * Counts what the listeners refuse, for the log. It owns the counts of the present period.

@@ -5,8 +5,8 @@ import {
   isNameOf,
   readCertificate,
 } from '../config/certificate.ts';
-import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
+import type { Log } from '../ports/log.ts';
 
 /**
  * The TLS certificate that the listeners present. It owns the present one.

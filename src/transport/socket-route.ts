@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
+import type { Log } from '../ports/log.ts';
 import type { Runtime } from '../runtime/port.ts';
 import type { Outflow } from './stream/unsent-bytes.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import type { StoredEvent } from '../../src/store/port.ts';
-import { event, makePlace } from '../store/samples.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
+import { event, makePlace } from '../kernel/store/samples.ts';
 import { Report } from './lib/report.ts';
 import { quantile } from './lib/statistics.ts';
 import { takeTurns, timed } from './lib/turns.ts';

@@ -18,6 +18,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { run as install } from '../../src/cli/engine/install.ts';
 import { run as remove } from '../../src/cli/engine/remove.ts';
+import { RELEASE } from '../../src/engine/native/abi.ts';
 import { buildsFolder } from '../../src/home/engine-builds.ts';
 import {
   archiveEnd,
@@ -26,7 +27,6 @@ import {
   llamaServerFolder,
 } from '../../src/home/llama-server.ts';
 import { findPaths, type Paths } from '../../src/home/paths.ts';
-import { RELEASE } from '../../src/providers/local/engine/native/abi.ts';
 import { failure } from '../helpers/failure.ts';
 
 /** `svc engine install llama-server`, from a server on loopback. */

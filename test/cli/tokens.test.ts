@@ -3,11 +3,11 @@ import { readFileSync, statSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket } from 'ws';
+import { runtimeClient } from '../grpc/runtime-client.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
-import { runtimeClient } from '../transport/grpc/runtime-client.ts';
 import { ask } from '../transport/http/boot.ts';
 
 /** Tokens of programs, from the command line to each listener of the built daemon. */

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { serveDaemon } from '../../src/daemon.ts';
 import { asSvcError, SvcError } from '../../src/errors.ts';
 import { findPaths } from '../../src/home/paths.ts';
-import { packError } from '../../src/store/sqlite/thrown-error.ts';
+import { packError } from '../../src/kernel/store/sqlite/thrown-error.ts';
 
 /**
  * The real daemon over a real store with a failing disk. The disk fails from the start or from

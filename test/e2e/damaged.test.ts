@@ -11,11 +11,11 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { createSqliteStore } from '../../src/kernel/store/sqlite/sqlite.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { event } from '../store/samples.ts';
+import { event } from '../kernel/store/samples.ts';
 import { serve } from '../torture/daemon.ts';
 import { ask } from '../torture/http.ts';
 

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { possible, inject as withFault } from '../store/inject.ts';
+import { possible, inject as withFault } from '../kernel/store/inject.ts';
 import { inject } from '../torture/disk.ts';
 
 const test = suite<{ home: Home }>('files that the daemon cannot use');

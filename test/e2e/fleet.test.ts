@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
+import { type RuntimeClient, runtimeClient } from '../grpc/runtime-client.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { RealFleet, SHORT } from '../helpers/fleet.ts';
 import { PausedServer } from '../helpers/paused-server.ts';
@@ -10,7 +11,6 @@ import { postgresPrograms } from '../helpers/postgres.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask, stream } from '../torture/http.ts';
-import { type RuntimeClient, runtimeClient } from '../transport/grpc/runtime-client.ts';
 
 /** Two daemons of the built program on one real PostgreSQL. The tests of a suite share them. */
 const steady = suite('two daemons on one log');

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { routes } from '../../src/transport/routes.ts';
+import { routes } from '../../src/daemon/routes.ts';
 import { scopedTokens } from '../helpers/scoped-tokens.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';

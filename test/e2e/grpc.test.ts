@@ -1,14 +1,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { type Message, type RuntimeClient, runtimeClient } from '../grpc/runtime-client.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { followAnswer } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
-import {
-  type Message,
-  type RuntimeClient,
-  runtimeClient,
-} from '../transport/grpc/runtime-client.ts';
 import { BEGIN, whileEngineIsStopped, withLocalModels } from './local-life.ts';
 
 /** A gRPC client gets the whole answer, over a kill of the daemon. */

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket } from 'ws';
-import { methodScopes } from '../../src/transport/grpc/runtime.ts';
+import { routes, socketRoutes } from '../../src/daemon/routes.ts';
+import { methodScopes } from '../../src/grpc/runtime.ts';
 import { toolsOver } from '../../src/transport/mcp/tools.ts';
-import { routes, talks } from '../../src/transport/routes.ts';
+import { type RuntimeClient, runtimeClient } from '../grpc/runtime-client.ts';
 import { scopedTokens } from '../helpers/scoped-tokens.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
-import { type RuntimeClient, runtimeClient } from '../transport/grpc/runtime-client.ts';
 import { ask } from '../transport/http/boot.ts';
 import { ASKERS, type Asker, groups, type Outcome } from './principals.ts';
 
@@ -117,7 +117,7 @@ test('each route, method of gRPC, WebSocket and tool has one row, and each row h
     sorted(routes.map(({ method, path }) => `${method} ${path}`)),
   );
   assert.equal(sorted(all.flatMap(({ grpc }) => grpc)), sorted(Object.keys(methodScopes)));
-  const sockets = ['/v1/events', '/v1/logs', ...talks.map(({ path }) => path)];
+  const sockets = ['/v1/events', '/v1/logs', ...socketRoutes.map(({ path }) => path)];
   assert.equal(sorted(all.flatMap(({ ws }) => ws)), sorted(sockets));
   const offered = toolsOver(async () => null).map(({ name }) => name);
   assert.equal(sorted(all.flatMap(({ tools = [] }) => tools)), sorted(offered));

@@ -4,7 +4,7 @@ import { ownerOf, type RuntimeFile } from '../../src/home/runtime-file.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { possible } from '../store/inject.ts';
+import { possible } from '../kernel/store/inject.ts';
 import { silence } from '../torture/disk.ts';
 
 const test = suite<{ home: Home; release(): Promise<void> }>(

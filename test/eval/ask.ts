@@ -8,9 +8,9 @@ import {
   resolveChatWrapper,
   type Token,
 } from 'node-llama-cpp';
+import { type ConfidenceRule, confidence } from '../../src/engine/confidence.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { checkGguf } from '../../src/models/gguf/check.ts';
-import { type ConfidenceRule, confidence } from '../../src/providers/mini/confidence.ts';
 
 export const modelFile = new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url)
   .pathname;

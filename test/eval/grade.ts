@@ -1,5 +1,5 @@
-import type { ConfidenceRule } from '../../src/providers/mini/confidence.ts';
-import { confidence } from '../../src/providers/mini/confidence.ts';
+import type { ConfidenceRule } from '../../src/engine/confidence.ts';
+import { confidence } from '../../src/engine/confidence.ts';
 import type { Answer } from './ask.ts';
 import { inventions } from './inventions.ts';
 import type { Question } from './questions.ts';

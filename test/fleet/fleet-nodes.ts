@@ -1,4 +1,4 @@
-import { promptOf } from '../../machines/messages.ts';
+import { promptOf } from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
 import { FleetClock } from '../../src/fleet/clock.ts';
 import type { SharedStore } from '../../src/fleet/port.ts';
@@ -8,7 +8,7 @@ import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../helpers/scripted-provider.ts';
 import { MemoryFleet } from '../helpers/store/memory-fleet.ts';
 import { turns } from '../helpers/turns.ts';
-import { LOAD } from '../store/fleet-nodes.ts';
+import { LOAD } from '../kernel/store/fleet-nodes.ts';
 
 /** Turns until the nodes have heard of each other. */
 export const settle = () => turns(40);

@@ -12,7 +12,7 @@ import { bootKernel, silent } from '../helpers/kernel.ts';
 import { manualClock } from '../helpers/manual-clock.ts';
 import { MemoryFleet } from '../helpers/store/memory-fleet.ts';
 import { turns } from '../helpers/turns.ts';
-import { codeOf } from '../store/samples.ts';
+import { codeOf } from '../kernel/store/samples.ts';
 
 /** A lease is kept, late, lost or left, by the clock of the database. */
 

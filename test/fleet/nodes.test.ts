@@ -8,8 +8,8 @@ import { silent } from '../helpers/kernel.ts';
 import { manualClock } from '../helpers/manual-clock.ts';
 import { MemoryFleet } from '../helpers/store/memory-fleet.ts';
 import { turns } from '../helpers/turns.ts';
-import { facts, LOAD } from '../store/fleet-nodes.ts';
-import { codeOf } from '../store/samples.ts';
+import { facts, LOAD } from '../kernel/store/fleet-nodes.ts';
+import { codeOf } from '../kernel/store/samples.ts';
 
 /** The nodes as users see them. */
 

@@ -1,5 +1,5 @@
-import type { RunRequest } from '../../machines/messages.ts';
-import { shortMessages } from '../../machines/messages.ts';
+import type { RunRequest } from '../../src/contract/messages/parts.ts';
+import { shortMessages } from '../../src/contract/messages/parts.ts';
 
 /** A request with the short form of its messages. */
 export type Asking = Partial<RunRequest> & { prompt?: string; system?: string | null };

@@ -1,4 +1,4 @@
-import type { AttemptRequest, OutputPart } from '../../src/providers/port.ts';
+import type { AttemptRequest, OutputPart } from '../../src/ports/providers.ts';
 import { finish, output, ScriptedProvider } from './scripted-provider.ts';
 import { waitFor } from './wait.ts';
 

@@ -1,13 +1,9 @@
 import * as assert from 'uvu/assert';
-import {
-  Decoder,
-  newMember,
-  type Sample,
-} from '../../src/providers/local/engine/decode/decoder.ts';
-import type { TokenSampler } from '../../src/providers/local/engine/decode/sampler.ts';
-import { steps } from '../../src/providers/local/engine/decode/steps.ts';
-import type { Context } from '../../src/providers/local/engine/native/context.ts';
-import type { StopAt } from '../../src/providers/local/engine/native/stop-flags.ts';
+import { Decoder, newMember, type Sample } from '../../src/engine/decode/decoder.ts';
+import type { TokenSampler } from '../../src/engine/decode/sampler.ts';
+import { steps } from '../../src/engine/decode/steps.ts';
+import type { Context } from '../../src/engine/native/context.ts';
+import type { StopAt } from '../../src/engine/native/stop-flags.ts';
 
 /** A decoder with a context that computes nothing. */
 

@@ -1,22 +1,20 @@
 import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon/chart.ts';
 import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import type { NewEvent } from '../../machines/events.ts';
-import { shortMessages } from '../../machines/messages.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { Notifier } from '../../src/async/notifier.ts';
 import type {
   EventRecord,
-  EventSlice,
   LifecycleResult,
-  PageForm,
   ProviderRecord,
   RunInput,
   RunRecord,
-  Sized,
   StatusRecord,
 } from '../../src/contract/contract.ts';
+import { shortMessages } from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
+import type { EventSlice, PageForm, Sized } from '../../src/kernel/event-pages.ts';
 import { EventPage } from '../../src/kernel/event-pages.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import type { HomeRuntime, Runtime } from '../../src/runtime/port.ts';

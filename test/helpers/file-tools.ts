@@ -2,7 +2,7 @@ import { promises as fs, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import type { ToolResult } from '../../src/mcp/port.ts';
+import type { ToolResult } from '../../src/ports/tools.ts';
 import { bootToolServers, type ToolServersHarness } from './tool-servers.ts';
 
 /** svc:files with a folder in a folder. */

@@ -4,8 +4,8 @@ import { countOf } from '../../machines/daemon/counts.ts';
 import type { AnyEvent } from '../../machines/events.ts';
 import { can, init, statePath, step } from '../../machines/step.ts';
 import { machineOf } from '../../src/kernel/registry.ts';
+import { type StoredEvent, toEvent } from '../../src/kernel/store/port.ts';
 import { isRun } from '../../src/kernel/stream.ts';
-import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 
 /** One step of a machine; `before` is undefined at its first event. */
 export interface Step {

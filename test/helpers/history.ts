@@ -1,9 +1,9 @@
-import { promptOf } from '../../machines/messages.ts';
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { statePath } from '../../machines/step.ts';
+import { promptOf } from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
-import type { EventStore } from '../../src/store/port.ts';
+import type { EventStore } from '../../src/kernel/store/port.ts';
 import { manualClock } from './manual-clock.ts';
 import { bootRuntime } from './runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from './scripted-provider.ts';

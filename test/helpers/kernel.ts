@@ -1,12 +1,12 @@
 import type { Effect } from '../../machines/effects.ts';
-import type { RunRequest } from '../../machines/messages.ts';
+import type { RunRequest } from '../../src/contract/messages/parts.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { Kernel } from '../../src/kernel/kernel.ts';
-import type { EffectHandlers, Log } from '../../src/kernel/port.ts';
+import type { EventStore } from '../../src/kernel/store/port.ts';
 import { type Proposal, stream } from '../../src/kernel/stream.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
+import type { EffectHandlers, Log } from '../../src/ports/log.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
-import type { EventStore } from '../../src/store/port.ts';
 import { type Asking, asking } from './asking.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { createMemoryStore } from './store/memory.ts';

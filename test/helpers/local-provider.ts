@@ -5,15 +5,15 @@ import {
   type OutputPart as AnswerPart,
   partsAfter,
   type RunRequest,
-} from '../../machines/messages.ts';
-import type { Log } from '../../src/kernel/port.ts';
+} from '../../src/contract/messages/parts.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
+import type { Log } from '../../src/ports/log.ts';
+import type { OutputPart } from '../../src/ports/providers.ts';
 import {
   createLocalProvider,
   type LocalProvider,
   type LocalProviderOptions,
 } from '../../src/providers/local/provider.ts';
-import type { OutputPart } from '../../src/providers/port.ts';
 import { type Asking, asking } from './asking.ts';
 import { driveEngines, type EngineDrivers } from './engine-drivers.ts';
 

@@ -1,5 +1,5 @@
 import { defaultLimits } from '../../src/limits.ts';
-import { type SignInOptions, signIn } from '../../src/mcp/sign-in.ts';
+import { type SignInOptions, signIn } from '../../src/tools/sign-in.ts';
 import { browse, type LoginServers, loginServers } from './login-servers.ts';
 import { bootToolServers } from './tool-servers.ts';
 

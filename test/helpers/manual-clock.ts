@@ -1,5 +1,5 @@
+import type { Clock } from '../../src/async/clock.ts';
 import { FROZEN_MS, READ_MS } from '../../src/async/timers.ts';
-import type { Clock } from '../../src/kernel/clock.ts';
 
 export interface ManualClock extends Clock {
   /** Advances the time and fires due timers, in order. */

@@ -1,5 +1,5 @@
-import type { Model } from '../../src/providers/local/engine/native/model.ts';
-import { openModel, startLlama } from '../../src/providers/local/engine/open-model.ts';
+import type { Model } from '../../src/engine/native/model.ts';
+import { openModel, startLlama } from '../../src/engine/open-model.ts';
 
 /**
  * A model in the process of the test. llama.cpp is loaded once, in the part that the built-in model

@@ -1,5 +1,5 @@
 import type { Limits } from '../../src/limits.ts';
-import type { ProviderPort } from '../../src/providers/port.ts';
+import type { ProviderPort } from '../../src/ports/providers.ts';
 import { TOKEN } from '../transport/http/boot.ts';
 import { bootReal } from '../transport/http/real.ts';
 import { remote } from './remote.ts';

@@ -1,15 +1,15 @@
+import { createKeys } from '../../src/config/keys/keys.ts';
+import type { ProviderConfig } from '../../src/config/provider.ts';
 import {
   type OutputPart as AnswerPart,
   partsAfter,
   type RunRequest,
-} from '../../machines/messages.ts';
-import type { ProviderConfig } from '../../src/config/provider.ts';
+} from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
+import type { ProviderKeys } from '../../src/ports/keys.ts';
+import type { OutputPart, ProviderPort } from '../../src/ports/providers.ts';
 import { createRemote } from '../../src/providers/adapters.ts';
-import { createKeys } from '../../src/providers/keys/keys.ts';
-import type { ProviderKeys } from '../../src/providers/keys/port.ts';
-import type { OutputPart, ProviderPort } from '../../src/providers/port.ts';
 import { type Asking, asking } from './asking.ts';
 import { providerConfig } from './provider-config.ts';
 

@@ -1,9 +1,5 @@
-import type {
-  AttemptRequest,
-  ModelRecord,
-  OutputPart,
-  ProviderPort,
-} from '../../src/providers/port.ts';
+import type { ModelRecord } from '../../src/contract/model-record.ts';
+import type { AttemptRequest, OutputPart, ProviderPort } from '../../src/ports/providers.ts';
 
 export type Move = OutputPart | Error | (() => Promise<void> | void);
 

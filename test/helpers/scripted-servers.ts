@@ -1,6 +1,6 @@
 import type { ToolPolicy } from '../../src/contract/words.ts';
 import { SvcError } from '../../src/errors.ts';
-import type { Call, ToolInfo, ToolResult, ToolServers } from '../../src/mcp/port.ts';
+import type { Call, ToolInfo, ToolResult, ToolServers } from '../../src/ports/tools.ts';
 
 /** A tool, with what it does. By default a person is asked, and it cannot be repeated. */
 export interface ScriptedTool {

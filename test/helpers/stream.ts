@@ -4,7 +4,7 @@ import type { CreationEvent, MachineEvent, NewEvent } from '../../machines/event
 import { deadlinesOf } from '../../machines/machine.ts';
 import { can, init, step } from '../../machines/step.ts';
 import { Notifier } from '../../src/async/notifier.ts';
-import type { StreamPort } from '../../src/kernel/port.ts';
+import type { StreamPort } from '../../src/ports/log.ts';
 
 export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {
   /** Every accepted event so far. */

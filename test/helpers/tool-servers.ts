@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Effect } from '../../machines/effects.ts';
-import type { Log } from '../../src/kernel/port.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { McpServers } from '../../src/mcp/servers.ts';
-import type { LoginStore } from '../../src/providers/keys/port.ts';
+import type { LoginStore } from '../../src/ports/keys.ts';
+import type { Log } from '../../src/ports/log.ts';
+import { McpServers } from '../../src/tools/servers.ts';
 import { bootKernel, type KernelHarness } from './kernel.ts';
 
 /** The scripted server of tools. The first argument is what it does wrong. */

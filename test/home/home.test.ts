@@ -2,11 +2,11 @@ import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync }
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { reserveFile } from '../../src/store/files/reserve.ts';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { reserveFile } from '../../src/kernel/store/files/reserve.ts';
+import { createSqliteStore } from '../../src/kernel/store/sqlite/sqlite.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
-import { startWriter } from '../store/process.ts';
-import { filled, type Place, placed } from '../store/samples.ts';
+import { startWriter } from '../kernel/store/process.ts';
+import { filled, type Place, placed } from '../kernel/store/samples.ts';
 
 /** Root may write anywhere, so another user tries what must fail. */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};

@@ -16,6 +16,7 @@ import { stopDaemon } from '../../src/cli/daemon/stop-daemon.ts';
 import { serviceManager } from '../../src/cli/service/managers.ts';
 import type { Service } from '../../src/cli/service/service.ts';
 import { taskText } from '../../src/cli/service/task.ts';
+import { readKeyFile } from '../../src/config/keys/key-file.ts';
 import { readPasswordFile } from '../../src/config/store/password.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { renameOver } from '../../src/home/atomic-write.ts';
@@ -25,8 +26,7 @@ import { platform, platformOf, type System } from '../../src/home/platform.ts';
 import { throughCmd } from '../../src/home/program-words.ts';
 import { leadingGroup, signalGroup } from '../../src/home/restrained.ts';
 import { ownerOf, writeRuntimeFile } from '../../src/home/runtime-file.ts';
-import { launchOf } from '../../src/mcp/launch.ts';
-import { readKeyFile } from '../../src/providers/keys/key-file.ts';
+import { launchOf } from '../../src/tools/launch.ts';
 import { runtimeFile } from '../cli/fake-daemon.ts';
 import { asSystem, withCommands } from '../helpers/system.ts';
 

@@ -1,10 +1,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Message, promptOf, shortMessages, systemOf } from '../../machines/messages.ts';
+import {
+  type Message,
+  promptOf,
+  shortMessages,
+  systemOf,
+} from '../../src/contract/messages/parts.ts';
 import { keepsContent, stripper } from '../../src/kernel/content.ts';
+import type { Commit } from '../../src/kernel/store/port.ts';
 import { compilePattern } from '../../src/pattern.ts';
-import type { Commit } from '../../src/store/port.ts';
-import { event, run } from '../store/samples.ts';
+import { event, run } from './store/samples.ts';
 
 const KEEP = { prompts: 'keep', outputs: 'keep', redact: [] } as const;
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { EventPages } from '../../src/kernel/event-pages.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { eventJson } from '../../src/transport/stream/event-forms.ts';
 
 const event = (seq: number, text = 'é'): StoredEvent => ({

@@ -10,7 +10,7 @@ import { RECENT_MAX } from '../../src/kernel/instance.ts';
 import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
 import { stream } from '../../src/kernel/stream.ts';
-import type { OutputPart } from '../../src/providers/port.ts';
+import type { OutputPart } from '../../src/ports/providers.ts';
 import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';

@@ -4,12 +4,12 @@ import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { type RunSnapshot, runMachine } from '../../machines/run/chart.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
-import { type Commit, type EventStore, toEvent } from '../../src/store/port.ts';
+import { type Commit, type EventStore, toEvent } from '../../src/kernel/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 import { codeOf } from '../helpers/wait.ts';
-import { event as sample } from '../store/samples.ts';
+import { event as sample } from './store/samples.ts';
 
 const RUN = 'run_1';
 

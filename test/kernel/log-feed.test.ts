@@ -5,7 +5,7 @@ import { NobodyElse } from '../../src/kernel/elsewhere.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { type EventData, eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel, request } from '../helpers/kernel.ts';

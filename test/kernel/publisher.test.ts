@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';

@@ -60,13 +60,13 @@ export const rows: readonly Row[] = [
     'lease.requested lease.granted lease.renewed lease.renewal_failed lease.lost lease.left',
   ),
   row(
-    'mcp/server.ts',
+    'tools/server.ts',
     'client',
     'request',
     'mcp.start_requested mcp.call_started mcp.call_finished mcp.tools_listed',
   ),
-  row('mcp/server.ts', 'daemon', 'closeDaemon', 'mcp.stop_requested'),
-  row('mcp/server.ts', 'mcp', 'startToolServer', 'mcp.ready mcp.start_failed mcp.ended'),
+  row('tools/server.ts', 'daemon', 'closeDaemon', 'mcp.stop_requested'),
+  row('tools/server.ts', 'mcp', 'startToolServer', 'mcp.ready mcp.start_failed mcp.ended'),
   row(
     'models/puller.ts',
     'pull',
@@ -184,7 +184,7 @@ export const rows: readonly Row[] = [
 /** The events that each file of `src/` appends, itself or by a function of `machines/`. */
 export function appendedBy(): Map<string, string[]> {
   const functions = functionsWithEvents();
-  const found = globSync('src/{daemon,runtime,fleet,mcp,models,providers}/**/*.ts').map((file) => {
+  const found = globSync('src/{daemon,runtime,fleet,tools,models,providers}/**/*.ts').map((file) => {
     const text = readFileSync(file, 'utf8');
     const called = [...functions].filter(([name]) => new RegExp(`\\b${name}\\(`).test(text));
     const events = [...eventsIn(text), ...called.flatMap(([, all]) => all)];

@@ -68,7 +68,7 @@ test('every effect that a machine asks for has a performer', () => {
     readFileSync('src/providers/local/engines.ts', 'utf8').match(
       /this\.handlers = \{([\s\S]*?)\n {4}\};/,
     )?.[1] ?? '';
-  const mcp = readFileSync('src/mcp/servers.ts', 'utf8');
+  const mcp = readFileSync('src/tools/servers.ts', 'utf8');
   const boot = readFileSync('src/daemon/boot.ts', 'utf8');
   assert.match(composed, /\.\.\.local\.handlers/);
   assert.ok(asked.size >= 8);

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { upcast } from '../../machines/upcast.ts';
 import {
   isShort,
   type OutputPart,
@@ -8,8 +9,7 @@ import {
   promptOf,
   shortMessages,
   systemOf,
-} from '../../machines/messages.ts';
-import { upcast } from '../../machines/upcast.ts';
+} from '../../src/contract/messages/parts.ts';
 
 function answer(...pieces: Piece[]): { output: string; parts: readonly OutputPart[] } {
   let output = '';

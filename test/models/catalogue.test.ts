@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { CALLS } from '../../src/engine/forms/calls.ts';
 import { SvcError } from '../../src/errors.ts';
 import {
   findKnown,
@@ -13,7 +14,6 @@ import { readModelName } from '../../src/models/file-name.ts';
 import { parseReference, shownReference } from '../../src/models/hub/reference.ts';
 import { fitOf } from '../../src/models/memory-needs.ts';
 import { readTask } from '../../src/models/task.ts';
-import { CALLS } from '../../src/providers/local/engine/forms/calls.ts';
 import { FILE, MODEL, pulls } from '../helpers/pulls.ts';
 
 /** Short names of models. The hub checks the references themselves, at a pull. */

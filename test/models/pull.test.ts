@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Fit } from '../../src/models/port.ts';
+import type { Fit } from '../../src/contract/model-record.ts';
 import { sha256 } from '../helpers/hub.ts';
 import { address, FILE, isThere, MODEL, OTHER, pulls } from '../helpers/pulls.ts';
 

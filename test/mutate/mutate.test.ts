@@ -77,7 +77,7 @@ test('each fault has its switch, also inside another one', () => {
 });
 
 test('a planted fault is found by a test near to it, and no copy is left', () => {
-  const { stdout, stderr, status } = mutate('--file', 'src/kernel/clock.ts:40', '--count', '1');
+  const { stdout, stderr, status } = mutate('--file', 'src/async/clock.ts:40', '--count', '1');
   assert.match(stderr, PARSER_ENDED);
   assert.match(stdout, /^src\/kernel\/clock\.ts:40 {2}.*\n {2}test\/.*\.test\.ts$/m);
   assert.match(stdout, /^1 found, 0 not found, seed 1$/m);
@@ -96,7 +96,7 @@ test('tests that take longer than their time end, and the command goes on', () =
 });
 
 test('faults that it does not get to are not found', async () => {
-  const args = ['test/mutate/run.ts', '--file', 'src/kernel/clock.ts', '--count', '9'];
+  const args = ['test/mutate/run.ts', '--file', 'src/async/clock.ts', '--count', '9'];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines: string[] = [];
   for await (const line of createInterface(child.stdout)) {
@@ -110,7 +110,7 @@ test('faults that it does not get to are not found', async () => {
 });
 
 test('the list names faults without trying them', () => {
-  const { stdout, status } = mutate('--file', 'src/kernel/clock.ts:40', '--list');
+  const { stdout, status } = mutate('--file', 'src/async/clock.ts:40', '--list');
   assert.match(stdout, /^src\/kernel\/clock\.ts:40 {2}- is \+: .*$/m);
   assert.not.match(stdout, 'found');
   assert.is(status, 0);

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { withoutSplitKey } from '../../src/cloud/openai/passed-events.ts';
+import { KeyBytes } from '../../src/cloud/remote/echoed-key.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { withoutSplitKey } from '../../src/providers/openai/passed-events.ts';
-import type { PassedAnswer, ProviderPort } from '../../src/providers/port.ts';
-import { KeyBytes } from '../../src/providers/remote/echoed-key.ts';
+import type { PassedAnswer, ProviderPort } from '../../src/ports/providers.ts';
 import { outcome, remote, SECRET_KEY } from '../helpers/remote.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Opaque } from '../../machines/messages.ts';
 import type { RunInput } from '../../src/contract/contract.ts';
+import type { Opaque } from '../../src/contract/messages/parts.ts';
 import { settled } from '../helpers/calling-model.ts';
 import {
   bootOpaque,

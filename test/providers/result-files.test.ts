@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { MediaPart, Message, ToolResultPart } from '../../machines/messages.ts';
+import type { MediaPart, Message, ToolResultPart } from '../../src/contract/messages/parts.ts';
 import { outcome, remote } from '../helpers/remote.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { bytesOf, type Wire, wires } from '../helpers/wires.ts';

@@ -1,11 +1,11 @@
 import { tmpdir } from 'node:os';
 import { readMcpServer } from '../../src/config/mcp-file.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { fileTools } from '../../src/mcp/built-in/files.ts';
-import { webTools } from '../../src/mcp/built-in/web.ts';
-import type { ToolInfo } from '../../src/mcp/port.ts';
-import { McpServers } from '../../src/mcp/servers.ts';
-import { ToolLister } from '../../src/mcp/tool-list.ts';
+import type { ToolInfo } from '../../src/ports/tools.ts';
+import { fileTools } from '../../src/tools/built-in/files.ts';
+import { webTools } from '../../src/tools/built-in/web.ts';
+import { McpServers } from '../../src/tools/servers.ts';
+import { ToolLister } from '../../src/tools/tool-list.ts';
 
 /**
  * The servers of svc itself, as they are by default: what their tools say of themselves, how their

@@ -1,7 +1,7 @@
 import { readyWhen } from '../../machines/daemon/chart.ts';
-import { promptOf } from '../../machines/messages.ts';
 import { runsToStart } from '../../machines/runs-to-start.ts';
 import { isIn, statePath } from '../../machines/step.ts';
+import { promptOf } from '../../src/contract/messages/parts.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import { hasNoPlace, type RunView } from './oracle.ts';
 import { hold } from './violation.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/kernel/clock.ts';
+import type { Clock } from '../../src/async/clock.ts';
 import type { Random } from './random.ts';
 
 interface Timer {

@@ -1,5 +1,5 @@
 import { isIn } from '../../machines/step.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import type { Oracle, RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 

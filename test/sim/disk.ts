@@ -1,5 +1,5 @@
 import { SvcError } from '../../src/errors.ts';
-import type { AppendResult, Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
+import type { AppendResult, Commit, EventStore, StoredEvent } from '../../src/kernel/store/port.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
 
 /**

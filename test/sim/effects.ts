@@ -1,5 +1,5 @@
 import type { Effect } from '../../machines/effects.ts';
-import type { AttemptRequest } from '../../src/providers/port.ts';
+import type { AttemptRequest } from '../../src/ports/providers.ts';
 import { hold } from './violation.ts';
 import type { World } from './world.ts';
 

@@ -1,5 +1,5 @@
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { LOCAL } from '../../src/runtime/providers/providers.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
 import type { Answer } from './answers.ts';
 import type { RunView } from './oracle.ts';
 import { undisturbed } from './stream.ts';

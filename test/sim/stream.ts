@@ -1,7 +1,7 @@
-import type { RunRequest } from '../../machines/messages.ts';
-import { promptOf } from '../../machines/messages.ts';
+import type { RunRequest } from '../../src/contract/messages/parts.ts';
+import { promptOf } from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
-import type { AttemptRequest, OutputPart } from '../../src/providers/port.ts';
+import type { AttemptRequest, OutputPart } from '../../src/ports/providers.ts';
 import { type Answer, answerTo, astray } from './answers.ts';
 import { hashOf, mix, type Random } from './random.ts';
 import { callsOf } from './tools.ts';

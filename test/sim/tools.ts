@@ -1,8 +1,8 @@
 import type { ApprovalRecord } from '../../src/contract/approvals.ts';
 import { SvcError } from '../../src/errors.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { stream } from '../../src/kernel/stream.ts';
-import type { ToolInfo, ToolResult } from '../../src/mcp/port.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { ToolInfo, ToolResult } from '../../src/ports/tools.ts';
 import { ScriptedServers } from '../helpers/scripted-servers.ts';
 import { builtIn, toolsOfSvc } from './built-in.ts';
 import { hashOf, mix } from './random.ts';

@@ -1,10 +1,6 @@
+import type { ModelRecord } from '../../src/contract/model-record.ts';
 import { SvcError } from '../../src/errors.ts';
-import type {
-  AttemptRequest,
-  ModelRecord,
-  OutputPart,
-  ProviderPort,
-} from '../../src/providers/port.ts';
+import type { AttemptRequest, OutputPart, ProviderPort } from '../../src/ports/providers.ts';
 import type { Random } from './random.ts';
 import { Stream, type Trouble, troubles } from './stream.ts';
 

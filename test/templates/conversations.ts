@@ -1,4 +1,4 @@
-import type { Message, MessagePart, Tool } from '../../machines/messages.ts';
+import type { Message, MessagePart, Tool } from '../../src/contract/messages/parts.ts';
 
 /** Conversations as programs send them to OpenAI. Each has what some template minds. */
 

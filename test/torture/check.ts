@@ -1,6 +1,6 @@
-import { promptOf, type RunRequest } from '../../machines/messages.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { promptOf, type RunRequest } from '../../src/contract/messages/parts.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
+import { createSqliteStore } from '../../src/kernel/store/sqlite/sqlite.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import type { Home } from '../helpers/svc.ts';
 import { fakeAnswer } from './fake-model.ts';

@@ -1,8 +1,8 @@
 import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../../src/errors.ts';
-import type { DamagedRun, RunRow, StoredEvent } from '../../src/store/port.ts';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import type { DamagedRun, RunRow, StoredEvent } from '../../src/kernel/store/port.ts';
+import { createSqliteStore } from '../../src/kernel/store/sqlite/sqlite.ts';
 import { makePausedHome } from '../helpers/daemon.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import type { Home } from '../helpers/svc.ts';

@@ -1,12 +1,12 @@
 import { request } from 'node:http';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { createGrpc } from '../../src/grpc/server.ts';
 import { createTokenAccess } from '../../src/transport/auth/token-access.ts';
-import { createGrpc } from '../../src/transport/grpc/server.ts';
+import { runtimeClient } from '../grpc/runtime-client.ts';
 import { silent } from '../helpers/kernel.ts';
 import { finish, gate, output } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { runtimeClient } from './grpc/runtime-client.ts';
 import { BEARER, TOKEN } from './http/boot.ts';
 import { bootReal } from './http/real.ts';
 

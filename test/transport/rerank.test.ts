@@ -1,13 +1,13 @@
 import { status } from '@grpc/grpc-js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { createGrpc } from '../../src/grpc/server.ts';
 import { createTokenAccess } from '../../src/transport/auth/token-access.ts';
 import { createMethods } from '../../src/transport/control/methods.ts';
-import { createGrpc } from '../../src/transport/grpc/server.ts';
+import { runtimeClient } from '../grpc/runtime-client.ts';
 import { silent } from '../helpers/kernel.ts';
 import { gate, ScriptedProvider } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { runtimeClient } from './grpc/runtime-client.ts';
 import { TOKEN } from './http/boot.ts';
 import { bootReal } from './http/real.ts';
 

@@ -1,12 +1,12 @@
 import protobuf from 'protobufjs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { errorOf as anthropicError } from '../../src/dialects/anthropic/messages.ts';
+import { errorOf as ollamaError } from '../../src/dialects/ollama/errors.ts';
+import { openaiError } from '../../src/dialects/openai/parts.ts';
 import { type ErrorCode, errors, SvcError } from '../../src/errors.ts';
-import { errorOf as anthropicError } from '../../src/transport/anthropic/messages.ts';
-import { statusOf } from '../../src/transport/grpc/status.ts';
+import { statusOf } from '../../src/grpc/status.ts';
 import { type Envelope, httpError, rawHttpError } from '../../src/transport/http-error.ts';
-import { errorOf as ollamaError } from '../../src/transport/ollama/errors.ts';
-import { openaiError } from '../../src/transport/openai/parts.ts';
 
 /** What an answer says of asking again: `retryable`, the wait and `X-Should-Retry` agree. */
 

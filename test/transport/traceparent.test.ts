@@ -1,12 +1,12 @@
 import { Metadata } from '@grpc/grpc-js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { createGrpc } from '../../src/grpc/server.ts';
 import { createTokenAccess } from '../../src/transport/auth/token-access.ts';
 import { createMethods } from '../../src/transport/control/methods.ts';
-import { createGrpc } from '../../src/transport/grpc/server.ts';
+import { runtimeClient } from '../grpc/runtime-client.ts';
 import { silent } from '../helpers/kernel.ts';
 import { finish, output } from '../helpers/scripted-provider.ts';
-import { runtimeClient } from './grpc/runtime-client.ts';
 import { TOKEN } from './http/boot.ts';
 import { bootReal, type Real } from './http/real.ts';
 

@@ -2,7 +2,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { RunEvent } from '../../machines/run/context.ts';
 import { statePath, step } from '../../machines/step.ts';
 import type { ToolCall } from '../../machines/tool-call.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { LogFold } from '../helpers/fold-log.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isRecord } from '../../src/json.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { Walked } from './edges.ts';
 import { LOGS, statesOf } from './golden.ts';
 

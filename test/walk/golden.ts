@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type CreationEvent, SCHEMA_VERSION } from '../../machines/events.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { machineOf } from '../../src/kernel/registry.ts';
-import { type StoredEvent, toEvent } from '../../src/store/port.ts';
+import { type StoredEvent, toEvent } from '../../src/kernel/store/port.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import { coverOf } from '../machines/cover.ts';

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { possible } from '../store/inject.ts';
+import { possible } from '../kernel/store/inject.ts';
 import { silence } from '../torture/disk.ts';
 import type { Walked } from './edges.ts';
 import { Harness } from './harness.ts';

@@ -5,8 +5,8 @@ import { isTerminalEvent, type Recovery, type RunEvent } from '../../machines/ru
 import { stateName, statePath } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
+import type { EventStore } from '../../src/kernel/store/port.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
-import type { EventStore } from '../../src/store/port.ts';
 import { LogFold } from '../helpers/fold-log.ts';
 import { manualClock } from '../helpers/manual-clock.ts';
 import { bootRuntime } from '../helpers/runtime.ts';

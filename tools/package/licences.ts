@@ -34,7 +34,7 @@ function installedParts(root: string): Part[] {
 }
 
 /** Files of a package that the program has: see tools/build.mjs. */
-const LIBRARY = 'lib/svc/dist/src/providers/local/engine/node-llama-cpp';
+const LIBRARY = 'lib/svc/dist/src/engine/node-llama-cpp';
 
 /**
  * Writes the bill of materials of the archive, in CycloneDX. npm makes it from the lock file; its

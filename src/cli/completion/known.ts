@@ -3,7 +3,7 @@ import { loadConfig } from '../../config/config.ts';
 import { settingKeys } from '../../config/setting-keys.ts';
 import { buildsFor } from '../../home/engine-builds.ts';
 import type { Paths } from '../../home/paths.ts';
-import { knownModels } from '../../models/catalogue.ts';
+import { knownModels } from '../../models/index.ts';
 import type { Method, Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Kind } from './words.ts';

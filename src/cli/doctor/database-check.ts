@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { storePassword } from '../../config/store/password.ts';
 import { asSvcError } from '../../errors.ts';
-import { type DatabaseFacts, inspectDatabase } from '../../fleet/postgres/inspect.ts';
+import { type DatabaseFacts, inspectDatabase } from '../../fleet/index.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 /** The database of a shared event log: it answers, takes commits, and keeps them. */

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
-import { extname, isAbsolute, join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { EngineRecord } from '../../contract/contract.ts';
+import { PROBE } from '../../engine/index.ts';
 import { betterBuild, buildsFolder, type Machine } from '../../home/engine-builds.ts';
 import { type Paths, packageRoot } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -12,7 +13,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
 /** The file is beside this one, in the sources and in the build. */
-const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`, import.meta.url));
+const ENTRY = fileURLToPath(PROBE);
 const PROBE_MS = 30_000;
 /** The header of a model may have a large vocabulary. */
 const SHOW_MS = 30_000;
@@ -20,7 +21,7 @@ const BUILT_IN = 'svc-mini';
 
 /** Starts llama.cpp in another process. Rejects if it cannot be loaded. */
 export async function probeEngine(paths: Paths): Promise<{ gpu: string | false; cores: number }> {
-  const { stdout } = await promisify(execFile)(process.execPath, [PROBE, buildsFolder(paths)], {
+  const { stdout } = await promisify(execFile)(process.execPath, [ENTRY, buildsFolder(paths)], {
     timeout: PROBE_MS,
   });
   return JSON.parse(stdout);

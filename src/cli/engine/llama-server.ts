@@ -15,9 +15,14 @@ import {
 import { SYSTEM } from '../../home/platform.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { HubClient } from '../../models/hub/client.ts';
-import { isAllowed } from '../../models/hub/reference.ts';
-import { type Archive, fetchArchive, findArchive, refuseOther } from '../../models/hub/release.ts';
+import {
+  type Archive,
+  fetchArchive,
+  findArchive,
+  HubClient,
+  isAllowed,
+  refuseOther,
+} from '../../models/index.ts';
 import type { Context } from '../context.ts';
 import { type ProgramFailure, runProgram } from '../foreign-program.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';

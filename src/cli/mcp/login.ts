@@ -1,13 +1,13 @@
 import { rmSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
+import { mcpKey, mcpLogin, StoredKeys } from '../../config/keys/stored-keys.ts';
 import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
 import { programVersion } from '../../home/version.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { isAuthorized, launchOf, withValues } from '../../mcp/launch.ts';
-import { mcpKey, mcpLogin, StoredKeys } from '../../providers/keys/stored-keys.ts';
+import { isAuthorized, launchOf, loadSignIn, withValues } from '../../tools/index.ts';
 import { writeSignInPage } from '../../transport/auth/sign-in-page.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
@@ -35,7 +35,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const { client_id, client_secret: secret } = config;
   // Its warnings have words of the authorization server.
   console.warn = () => {};
-  const { signIn } = await import('../../mcp/sign-in.ts');
+  const { signIn } = await loadSignIn();
   const missing = await signIn({
     name,
     server,

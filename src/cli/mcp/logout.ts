@@ -2,7 +2,7 @@ import { errors } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Revocation } from '../../mcp/revocation.ts';
+import { loadRevocation, type Revocation } from '../../tools/index.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
@@ -21,8 +21,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** The daemon ends its session. Resolves with what became of the tokens; null without a login. */
 export async function forgetLogin(paths: Paths, name: string): Promise<Revocation | null> {
   const [{ mcpLogin, StoredKeys }, { revoke }] = await Promise.all([
-    import('../../providers/keys/stored-keys.ts'),
-    import('../../mcp/revocation.ts'),
+    import('../../config/keys/stored-keys.ts'),
+    loadRevocation(),
   ]);
   const store = mcpLogin(new StoredKeys(paths.keys), name);
   // A record that cannot be read is removed too.

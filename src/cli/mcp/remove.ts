@@ -18,7 +18,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     return { [name]: null };
   });
   const end = await forgetLogin(paths, name);
-  const { mcpKey, StoredKeys } = await import('../../providers/keys/stored-keys.ts');
+  const { mcpKey, StoredKeys } = await import('../../config/keys/stored-keys.ts');
   const keys = new StoredKeys(paths.keys);
   // Only a name that svc stores is one of a file there.
   for (const { kind, name: key } of referencesIn(removed))

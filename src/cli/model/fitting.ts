@@ -1,6 +1,11 @@
 import { loadConfig } from '../../config/config.ts';
-import { type KnownModel, knownModels } from '../../models/catalogue.ts';
-import { defaultBudget, fitOf, freeMemory } from '../../models/memory-needs.ts';
+import {
+  defaultBudget,
+  fitOf,
+  freeMemory,
+  type KnownModel,
+  knownModels,
+} from '../../models/index.ts';
 
 export type Fit = ReturnType<typeof fitOf>;
 

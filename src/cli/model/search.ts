@@ -1,4 +1,4 @@
-import { knownModels, searchKnown } from '../../models/catalogue.ts';
+import { knownModels, searchKnown } from '../../models/index.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes } from '../print/format.ts';

@@ -129,7 +129,7 @@ async function isKeyAbsent(
 ): Promise<boolean> {
   const variable = key === null ? null : variableOf(key);
   if (variable === null || process.env[variable]) return false;
-  const { StoredKeys } = await import('../../providers/keys/stored-keys.ts');
+  const { StoredKeys } = await import('../../config/keys/stored-keys.ts');
   return new StoredKeys(paths.keys).place(id) === null;
 }
 

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
-import type { MediaPart } from '../../../machines/messages.ts';
 import { whyUnusable } from '../../causes.ts';
+import type { MediaPart } from '../../contract/messages/parts.ts';
 import { fileTypeOf, mediaKind } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';

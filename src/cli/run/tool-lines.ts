@@ -1,4 +1,4 @@
-import { approvalId } from '../../../machines/messages.ts';
+import { approvalId } from '../../contract/messages/parts.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';

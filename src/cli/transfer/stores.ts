@@ -2,19 +2,20 @@ import { mkdirSync } from 'node:fs';
 import { type Config, loadConfig } from '../../config/config.ts';
 import { databaseName, isPostgres } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
+import { loadExport, loadImport } from '../../fleet/index.ts';
 import { tryLock } from '../../home/file-lock.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { LogSource, LogTarget } from '../../store/transfer/port.ts';
+import type { LogSource, LogTarget } from '../../kernel/store/transfer/port.ts';
 import { databaseOf } from '../config/database.ts';
 
 /** Opens the log of the store that is configured. Null: there is none. */
 export async function openSource(paths: Paths): Promise<LogSource | null> {
   const config = loadConfig(paths.config);
   if (isPostgres(config.store)) {
-    const { openPostgresSource } = await import('../../fleet/postgres/export.ts');
+    const { openPostgresSource } = await loadExport();
     return openPostgresSource(databaseOf(config));
   }
-  const { openSqliteSource } = await import('../../store/sqlite/export.ts');
+  const { openSqliteSource } = await import('../../kernel/store/sqlite/export.ts');
   return openSqliteSource(filesOf(paths, config));
 }
 
@@ -22,13 +23,13 @@ export async function openSource(paths: Paths): Promise<LogSource | null> {
 export async function openTarget(paths: Paths): Promise<{ target: LogTarget; name: string }> {
   const config = loadConfig(paths.config);
   if (isPostgres(config.store)) {
-    const { openPostgresTarget } = await import('../../fleet/postgres/import.ts');
+    const { openPostgresTarget } = await loadImport();
     return {
       target: await openPostgresTarget(databaseOf(config)),
       name: databaseName(config.store),
     };
   }
-  const { openSqliteTarget } = await import('../../store/sqlite/import.ts');
+  const { openSqliteTarget } = await import('../../kernel/store/sqlite/import.ts');
   // A daemon that starts meanwhile waits, and then finds the whole log.
   mkdirSync(paths.data, { recursive: true, mode: 0o700 });
   const release = await tryLock(paths.lock);

@@ -4,8 +4,8 @@ import { type ConnectionOptions, getCACertificates } from 'node:tls';
 import type { Client, ClientBase, ClientConfig, Pool, QueryConfig, QueryResultRow } from 'pg';
 import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
+import type { EventRow } from '../../kernel/store/row.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventRow } from '../../store/row.ts';
 import { asDatabaseError, isAway } from './failure.ts';
 
 export interface DatabaseOptions {

@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
-import type { LogHead, LogSource, UsageRow } from '../../store/transfer/port.ts';
-import { type EmbeddingUsage, rowsOf } from '../../store/usage.ts';
-import type { Shape } from '../../store/usage-sums.ts';
+import type { LogHead, LogSource, UsageRow } from '../../kernel/store/transfer/port.ts';
+import { type EmbeddingUsage, rowsOf } from '../../kernel/store/usage.ts';
+import type { Shape } from '../../kernel/store/usage-sums.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';

@@ -3,18 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
-import type { Limits } from '../../limits.ts';
-import { notOpen } from '../../store/failure.ts';
+import { notOpen } from '../../kernel/store/failure.ts';
 import {
   type EventStore,
   type LogReads,
   type OpenReport,
   type RunRow,
   toReads,
-} from '../../store/port.ts';
-import { toRunLine } from '../../store/row.ts';
-import { RowMender, type StoreOptions } from '../../store/store.ts';
-import { compactRun } from '../../store/texts.ts';
+} from '../../kernel/store/port.ts';
+import { toRunLine } from '../../kernel/store/row.ts';
+import { RowMender, type StoreOptions } from '../../kernel/store/store.ts';
+import { compactRun } from '../../kernel/store/texts.ts';
+import type { Limits } from '../../limits.ts';
 import type { Fleet, FleetChange, SharedStore } from '../port.ts';
 import {
   APPENDED_RUNS,

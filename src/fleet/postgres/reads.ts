@@ -1,5 +1,5 @@
 import { hasCode, type SvcError } from '../../errors.ts';
-import { FILTER_COLUMNS } from '../../store/columns.ts';
+import { FILTER_COLUMNS } from '../../kernel/store/columns.ts';
 import type {
   ConversationSums,
   DamagedRun,
@@ -10,16 +10,22 @@ import type {
   RunQuery,
   RunRow,
   SearchQuery,
-} from '../../store/port.ts';
-import { damagedRun } from '../../store/projection.ts';
-import { fromRunData } from '../../store/row.ts';
-import { boundsQuery, kindOf } from '../../store/run-bounds.ts';
-import { dataDigest, isSame } from '../../store/run-digest.ts';
-import { isBeginning } from '../../store/search-terms.ts';
-import { formOf, type RunForm, SHORT_RUN, TEXTS_ALONE, WHOLE_RUN } from '../../store/short-run.ts';
-import { BEGIN, END, snippetOf } from '../../store/snippet.ts';
-import { USES } from '../../store/texts.ts';
-import type { UsageQuery, UsageSums } from '../../store/usage-sums.ts';
+} from '../../kernel/store/port.ts';
+import { damagedRun } from '../../kernel/store/projection.ts';
+import { fromRunData } from '../../kernel/store/row.ts';
+import { boundsQuery, kindOf } from '../../kernel/store/run-bounds.ts';
+import { dataDigest, isSame } from '../../kernel/store/run-digest.ts';
+import { isBeginning } from '../../kernel/store/search-terms.ts';
+import {
+  formOf,
+  type RunForm,
+  SHORT_RUN,
+  TEXTS_ALONE,
+  WHOLE_RUN,
+} from '../../kernel/store/short-run.ts';
+import { BEGIN, END, snippetOf } from '../../kernel/store/snippet.ts';
+import { USES } from '../../kernel/store/texts.ts';
+import type { UsageQuery, UsageSums } from '../../kernel/store/usage-sums.ts';
 import { withSeq } from './append/commit.ts';
 import { fromColumn, toColumn } from './columns.ts';
 import { atMost, EventReads, type Read } from './event-reads.ts';

@@ -1,10 +1,10 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
-import { CONVERSATION, titleStream } from '../../store/places.ts';
-import type { PruneQuery, PruneReport } from '../../store/port.ts';
-import { pruneOrder, SAID, type SizedRun } from '../../store/prune/order.ts';
-import { type Moment, oldAtSteps } from '../../store/prune/run-age.ts';
-import { HOUR_MS } from '../../store/usage-sums.ts';
+import { CONVERSATION, titleStream } from '../../kernel/store/places.ts';
+import type { PruneQuery, PruneReport } from '../../kernel/store/port.ts';
+import { pruneOrder, SAID, type SizedRun } from '../../kernel/store/prune/order.ts';
+import { type Moment, oldAtSteps } from '../../kernel/store/prune/run-age.ts';
+import { HOUR_MS } from '../../kernel/store/usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
 import { fromColumn, ROW_BYTES } from './columns.ts';
 import type { Connections } from './connections.ts';

@@ -7,10 +7,10 @@ import {
   EVENT_COLUMNS,
   RUN_NAMES,
   runColumns,
-} from '../../store/columns.ts';
-import { codeOf } from '../../store/failure.ts';
-import { LATER } from '../../store/usage.ts';
-import { typeOf } from '../../store/usage-sums.ts';
+} from '../../kernel/store/columns.ts';
+import { codeOf } from '../../kernel/store/failure.ts';
+import { LATER } from '../../kernel/store/usage.ts';
+import { typeOf } from '../../kernel/store/usage-sums.ts';
 import { TYPES } from './columns.ts';
 import { HAS_TEXTS, TEXTS } from './texts.ts';
 import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
@@ -290,8 +290,8 @@ export function tooNew(name: string, version: number): SvcError {
 }
 
 /**
- * Who asked the runs, as in `src/store/places.ts`. The escapes of JSON are taken out first: no name
- * of a token has one, and the database refuses some of them in any text.
+ * Who asked the runs, as in `src/kernel/store/places.ts`. The escapes of JSON are taken out first:
+ * no name of a token has one, and the database refuses some of them in any text.
  */
 const ASKED_BY = `(replace(data, '\\u', '/u')::json ->> 'asked_by')`;
 const FIRST = `version = 1 and type = 'run.accepted'`;

@@ -7,13 +7,13 @@ import {
   hasReferences,
   REFERENCE_PATTERN,
   referencesIn,
-} from '../../store/texts.ts';
+} from '../../kernel/store/texts.ts';
 import { ROW_BYTES } from './columns.ts';
 import type { Read } from './event-reads.ts';
 
 /**
  * The texts of a log, each once, and how many rows and texts refer to each of them, as in
- * `src/store/sqlite/texts-table.ts`.
+ * `src/kernel/store/sqlite/texts-table.ts`.
  *
  * 1. Counts and texts change only under the lock of the log.
  * 2. A count needs its text. So a commit that counts on a text that has gone is refused.

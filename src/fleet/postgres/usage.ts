@@ -5,7 +5,7 @@ import {
   ofRuns,
   type RunSum,
   USAGE,
-} from '../../store/usage.ts';
+} from '../../kernel/store/usage.ts';
 import {
   DAY_ROWS_MAX,
   HOUR_MAX,
@@ -17,7 +17,7 @@ import {
   typeOf,
   type UsageQuery,
   type UsageSums,
-} from '../../store/usage-sums.ts';
+} from '../../kernel/store/usage-sums.ts';
 import type { ListColumns } from './append/statement.ts';
 import { fromColumn, toColumn } from './columns.ts';
 import type { Read } from './event-reads.ts';

@@ -1,7 +1,7 @@
 import { asRecord, isRecord } from '../../json.ts';
+import type { FoundModel } from '../../ports/models.ts';
 import type { PullContext } from '../context.ts';
 import { BYTES_PARAMETER } from '../memory-needs.ts';
-import type { FoundModel } from '../port.ts';
 import { onHub } from './address.ts';
 import { modelsIn } from './choose.ts';
 import { listFiles, listMeter, readList } from './listing.ts';

@@ -1,10 +1,11 @@
 import type { Failure } from '../../../machines/events.ts';
 import { ENGINE_CRASHED, ENGINE_KILLED } from '../../../machines/retry.ts';
+import type { Embedding } from '../../contract/embed-input.ts';
 import type { Usage } from '../../contract/events.ts';
 import type { Reading } from '../../contract/reading.ts';
+import type { FromEngine, Output } from '../../engine/index.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import type { Embedding, OutputPart } from '../port.ts';
-import type { FromEngine, Output } from './from-engine.ts';
+import type { OutputPart } from '../../ports/providers.ts';
 
 /** A message about one order. */
 export type ReplyMessage = Extract<FromEngine, { id: number }>;

@@ -6,8 +6,8 @@ import type { Failure, NewEvent } from '../../../machines/events.ts';
 import { asExhausted } from '../../descriptors.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import type { Log } from '../../ports/log.ts';
 import { MemoryWatch } from './memory-watch.ts';
 
 export interface EngineChildOptions {

@@ -1,28 +1,29 @@
 import { fork } from 'node:child_process';
-import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SvcError } from '../../errors.ts';
-import { restrained } from '../../home/restrained.ts';
-import type { Reply } from './answer.ts';
 import {
+  type Adapter,
   ATTENTION,
   type EmbedOrder,
+  ENGINE,
+  type FromEngine,
   type LoadOrder,
+  type PromptFiles,
+  parseFromEngine,
   type ReadOrder,
   type RunOrder,
   type ToEngine,
-} from './engine/messages.ts';
-import type { Adapter } from './engine/native/adapters.ts';
+} from '../../engine/index.ts';
+import { SvcError } from '../../errors.ts';
+import { restrained } from '../../home/restrained.ts';
+import type { Reply } from './answer.ts';
 import {
   EngineChild,
   type EngineChildOptions,
   engineEnvironment,
   NOT_STARTED,
 } from './engine-child.ts';
-import { type FromEngine, parseFromEngine } from './from-engine.ts';
 import type { Spawn } from './model-engine.ts';
 import type { ModelFile } from './model-files.ts';
-import type { PromptFiles } from './prompt-files.ts';
 
 /** What llama.cpp does, and for whom. Its process numbers it. */
 export type EngineOrder = Omit<RunOrder, 'id'> | Omit<EmbedOrder, 'id'> | Omit<ReadOrder, 'id'>;
@@ -233,7 +234,7 @@ const NODE_FLAGS = [
 ];
 
 /** In the same folder in the sources and in the build. */
-const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));
+const ENTRY = fileURLToPath(ENGINE);
 
 /** Exit codes of `setpriv` for a program that did not start. */
 const NOT_BEGUN: ReadonlySet<number | null> = new Set([126, 127]);

@@ -1,13 +1,12 @@
 import type { ModelNeeds } from '../../../machines/runs-to-start.ts';
+import type { Fit } from '../../contract/model-record.ts';
+import { keyOf, type Purpose, readMeasured } from '../../engine/index.ts';
 import { SvcError } from '../../errors.ts';
-import type { EffectHandlers } from '../../kernel/port.ts';
 import { LOCAL_RUNS } from '../../limits.ts';
-import type { ContextPlan, MemoryThere, ModelShape } from '../../models/memory-needs.ts';
-import type { Fit } from '../../models/port.ts';
-import type { LoadedModels, LocalRoom } from '../port.ts';
+import type { ContextPlan, MemoryThere, ModelShape } from '../../models/index.ts';
+import type { EffectHandlers } from '../../ports/log.ts';
+import type { LoadedModels, LocalRoom } from '../../ports/providers.ts';
 import type { Reply } from './answer.ts';
-import { readMeasured } from './engine/measured/file.ts';
-import { keyOf, type Purpose } from './engine/messages.ts';
 import {
   type EngineOrder,
   type EngineProcess,

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { type Excess, ForeignWork, PROCESS_BYTES } from '../../async/foreign-work.ts';
 import type { Limits } from '../../limits.ts';
-import type { ModelShape } from '../../models/memory-needs.ts';
+import type { ModelShape } from '../../models/index.ts';
 
 export interface CheckResult {
   /** Null: the header is valid. */

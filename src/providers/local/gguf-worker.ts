@@ -1,8 +1,6 @@
 import { answerQuestions } from '../../async/foreign-child.ts';
 import { asExhausted } from '../../descriptors.ts';
-import { checkGguf } from '../../models/gguf/check.ts';
-import { invalid, otherKindOf } from '../../models/gguf/header.ts';
-import { shapeOf, weightsOf } from '../../models/memory-needs.ts';
+import { checkGguf, invalid, otherKindOf, shapeOf, weightsOf } from '../../models/index.ts';
 import type { CheckedFile, CheckResult } from './gguf-checker.ts';
 
 /** Process that checks the header of one model file as strictly as that of a download. */

@@ -1,26 +1,16 @@
 import { statSync } from 'node:fs';
-import { extname, isAbsolute } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { type Excess, ForeignWork, PROCESS_BYTES } from '../../async/foreign-work.ts';
+import {
+  INSPECTION,
+  invalidModel,
+  type ModelDescription,
+  type ModelInspection,
+  type Question,
+} from '../../engine/index.ts';
 import { hasCode } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { invalidModel, type ModelDescription, type ModelInspection } from './inspection.ts';
 import { type FileVersion, missingPart } from './model-files.ts';
-
-/** A request to the process. */
-export interface Question {
-  path: string;
-  size_bytes: number;
-  /** Most bytes of the header of a file. */
-  header_bytes: number;
-  /** Templates that the configuration names. */
-  templates: readonly string[];
-  /** The file of a model that is to guess its tokens. Null: none. */
-  draft: string | null;
-  /** Whether the template is rendered. */
-  renders: boolean;
-  /** Bound of the returned metadata. Null: none. */
-  metadata_bytes: number | null;
-}
 
 type InspectorLimits = Pick<
   Limits,
@@ -42,7 +32,7 @@ export class Inspector {
   private readonly limits: InspectorLimits;
   private readonly found = new Map<string, Promise<ModelInspection>>();
   private readonly work = new ForeignWork<Question, ModelDescription>({
-    entry: ENTRY,
+    entry: INSPECTION,
     heap_bytes: HEAP_BYTES,
     memory_bytes: HEAP_BYTES + PROCESS_BYTES,
     places: 1,
@@ -134,4 +124,3 @@ const HEAP_BYTES = 512 * 1024 * 1024;
 /** From one file to the next. */
 const IDLE_MS = 1000;
 /** In the same folder in the sources and in the build. */
-const ENTRY = new URL(`./inspect-worker${extname(import.meta.url)}`, import.meta.url);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { platform } from '../../home/platform.ts';
-import { filesOfModel } from '../../models/gguf/parts.ts';
+import { filesOfModel } from '../../models/index.ts';
 
 export interface MemoryListener {
   /** The memory that the processes have now, their mapped files too. */

@@ -4,12 +4,12 @@ import { type ModelTurn, noTurn, turnAfter } from '../../../machines/engine-room
 import type { NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Completion } from '../../contract/events.ts';
+import { keyOf, type LoadOrder, type Purpose } from '../../engine/index.ts';
 import { SvcError } from '../../errors.ts';
-import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { ModelShape } from '../../models/memory-needs.ts';
+import type { ModelShape } from '../../models/index.ts';
+import type { Log, StreamPort } from '../../ports/log.ts';
 import { engineError, type Reply } from './answer.ts';
-import { keyOf, type LoadOrder, type Purpose } from './engine/messages.ts';
 import { type EngineChild, type EngineChildOptions, notStarted } from './engine-child.ts';
 import type { EngineOrder, EngineProcess } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';

@@ -4,20 +4,19 @@ import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import {
-  isCompanion,
-  isProjector,
-  modelOfProjector,
-  stemOf,
-} from '../../models/gguf/companions.ts';
-import {
   type FilesOfModel,
   filesOfModel,
   firstPartOf,
+  GGUF_MAGIC,
+  isCompanion,
+  isGguf,
+  isProjector,
+  modelOfProjector,
   NotAFile,
+  stemOf,
   withoutPart,
-} from '../../models/gguf/parts.ts';
-import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
-import type { CreatedModel, PartialModel } from '../port.ts';
+} from '../../models/index.ts';
+import type { CreatedModel, PartialModel } from '../../ports/providers.ts';
 import type { ServerSpec } from './servers/server-process.ts';
 import type { ModelDefaults } from './stores/defaults.ts';
 

@@ -2,11 +2,18 @@ import { basename, isAbsolute, resolve } from 'node:path';
 import { timeoutSignal } from '../../async/timers.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import { firstPartOf } from '../../models/gguf/parts.ts';
-import { namesFrom, shortName, unknownModel } from '../../models/model-names.ts';
-import { findPulled, type Origins } from '../../models/origins.ts';
-import type { CreatedModel } from '../port.ts';
+import {
+  findKnown,
+  findPulled,
+  firstPartOf,
+  isShortName,
+  nameOfKnown,
+  namesFrom,
+  type Origins,
+  shortName,
+  unknownModel,
+} from '../../models/index.ts';
+import type { CreatedModel } from '../../ports/providers.ts';
 import type { Engines } from './engines.ts';
 import type { Inspector } from './inspector.ts';
 import {

@@ -1,11 +1,6 @@
 import { createHash } from 'node:crypto';
-import { filesOfModel } from '../../models/gguf/parts.ts';
-import { sha256Of } from '../../models/gguf/sha256.ts';
-import type { Adapter } from './engine/native/adapters.ts';
-import { textOfNamed } from './engine/template/named.ts';
-
-/** A smaller model is hashed at once. */
-export const HASHED_BYTES_MAX = 8 * 1024 * 1024;
+import { type Adapter, HASHED_BYTES_MAX, textOfNamed } from '../../engine/index.ts';
+import { filesOfModel, sha256Of } from '../../models/index.ts';
 
 /**
  * Says which file it is: `sha256:` with its digest. While the digest of a large file is unknown,

@@ -6,6 +6,7 @@ import {
   turnEnds,
 } from '../../../machines/engine-room.ts';
 import type { Occupant } from '../../../machines/runs-to-start.ts';
+import type { Fit } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
 import {
   type ContextPlan,
@@ -14,8 +15,7 @@ import {
   type MemoryThere,
   type ModelShape,
   planFor,
-} from '../../models/memory-needs.ts';
-import type { Fit } from '../../models/port.ts';
+} from '../../models/index.ts';
 import type { ModelEngine } from './model-engine.ts';
 
 interface Reservation {

@@ -1,10 +1,10 @@
 import type { EngineInfo } from '../../../machines/engine.ts';
 import { isIn, statePath } from '../../../machines/step.ts';
 import { computingNames, gpuWarning } from '../../contract/loaded-models.ts';
-import type { Origin } from '../../models/origins.ts';
-import type { Fit } from '../../models/port.ts';
-import type { LoadedModel, ModelRecord } from '../port.ts';
-import type { ModelInspection, ModelMetadata } from './inspection.ts';
+import type { Fit, ModelRecord } from '../../contract/model-record.ts';
+import type { ModelInspection, ModelMetadata } from '../../engine/index.ts';
+import type { Origin } from '../../models/index.ts';
+import type { LoadedModel } from '../../ports/providers.ts';
 import type { LoadOutcome } from './load-guard.ts';
 import type { ModelEngine } from './model-engine.ts';
 import type { FileVersion, ModelFile } from './model-files.ts';

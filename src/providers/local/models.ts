@@ -2,17 +2,22 @@ import { unlink } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { timeoutSignal } from '../../async/timers.ts';
 import type { Attention } from '../../contract/attention.ts';
+import type { ModelRecord } from '../../contract/model-record.ts';
+import type { Adapter, ModelInspection } from '../../engine/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import { projectorName } from '../../models/gguf/companions.ts';
-import { partsOf, withoutPart } from '../../models/gguf/parts.ts';
-import { shortName } from '../../models/model-names.ts';
-import type { Origins } from '../../models/origins.ts';
-import type { CreatedModel, ModelRecord, PartialModel } from '../port.ts';
-import type { Adapter } from './engine/native/adapters.ts';
+import {
+  findKnown,
+  isShortName,
+  nameOfKnown,
+  type Origins,
+  partsOf,
+  projectorName,
+  shortName,
+  withoutPart,
+} from '../../models/index.ts';
+import type { CreatedModel, PartialModel } from '../../ports/providers.ts';
 import type { Engines } from './engines.ts';
-import type { ModelInspection } from './inspection.ts';
 import type { Inspector } from './inspector.ts';
 import type { LoadGuard } from './load-guard.ts';
 import {

@@ -1,36 +1,37 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { RunRequest } from '../../../machines/messages.ts';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
+import { NO_FILES, placeFiles } from '../../cloud/index.ts';
 import type { Attention } from '../../contract/attention.ts';
+import type { Embedding } from '../../contract/embed-input.ts';
+import type { RunRequest } from '../../contract/messages/parts.ts';
+import type { Fit } from '../../contract/model-record.ts';
 import { optionsIn } from '../../contract/options.ts';
 import type { Reading } from '../../contract/reading.ts';
-import { asSvcError, SvcError } from '../../errors.ts';
-import { packageRoot } from '../../home/paths.ts';
-import type { EffectHandlers, Log } from '../../kernel/port.ts';
-import type { Limits } from '../../limits.ts';
-import { defaultBudget } from '../../models/memory-needs.ts';
-import type { Fit } from '../../models/port.ts';
-import type {
-  AttemptRequest,
-  CreatedModel,
-  Embedding,
-  LocalRoom,
-  ModelLoads,
-  OutputPart,
-  ProviderPort,
-  ReadInput,
-} from '../port.ts';
-import { NO_FILES, placeFiles } from '../remote/result-files.ts';
-import { Answer, ReadReply, Vectors } from './answer.ts';
 import {
   ATTENTION,
   type Batching,
   type EmbedOrder,
   type GpuLayers,
+  PromptFiles,
   type RunOrder,
-} from './engine/messages.ts';
+} from '../../engine/index.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
+import { packageRoot } from '../../home/paths.ts';
+import type { Limits } from '../../limits.ts';
+import { defaultBudget } from '../../models/index.ts';
+import type { EffectHandlers, Log } from '../../ports/log.ts';
+import type {
+  AttemptRequest,
+  CreatedModel,
+  LocalRoom,
+  ModelLoads,
+  OutputPart,
+  ProviderPort,
+  ReadInput,
+} from '../../ports/providers.ts';
+import { Answer, ReadReply, Vectors } from './answer.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { Inspector } from './inspector.ts';
 import { LoadGuard } from './load-guard.ts';
@@ -38,7 +39,6 @@ import { ANY, type StartedReply } from './model-engine.ts';
 import type { ModelFile } from './model-files.ts';
 import { ModelFinder, type ModelFinderOptions } from './model-finder.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
-import { PromptFiles } from './prompt-files.ts';
 import { type MediaPorts, MediaServers, placeOfMedia } from './servers/media-servers.ts';
 import type { ServerSpec } from './servers/server-process.ts';
 import { createServerProvider } from './servers/server-provider.ts';

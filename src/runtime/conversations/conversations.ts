@@ -1,15 +1,15 @@
-import type { Message, MessagePart } from '../../../machines/messages.ts';
-import { opaqueIn, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
 import { boundConversation, checkRunInput } from '../../contract/inputs.ts';
+import type { Message, MessagePart } from '../../contract/messages/parts.ts';
+import { opaqueIn, shortMessages } from '../../contract/messages/parts.ts';
 import { splitServers } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
+import type { EventStore, RunRow } from '../../kernel/store/port.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore, RunRow } from '../../store/port.ts';
 import type { Placement } from '../placement.ts';
 import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';

@@ -1,8 +1,8 @@
 import { foldStream } from '../../kernel/fold.ts';
 import { Instance, textLength } from '../../kernel/instance.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 import type { ConversationKey, SnapshotOf } from '../../kernel/stream.ts';
 import { FOLDED_CHARACTERS, FOLDED_CONVERSATIONS } from '../../limits.ts';
-import type { EventStore } from '../../store/port.ts';
 
 type Conversation = Instance<SnapshotOf<ConversationKey>>;
 

@@ -1,11 +1,11 @@
 import type { DaemonEvent } from '../../../machines/daemon/context.ts';
 import type { NewEvent } from '../../../machines/events.ts';
+import type { Clock } from '../../async/clock.ts';
 import type { SvcError } from '../../errors.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { Log } from '../../kernel/port.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
-import type { EventStore } from '../../store/port.ts';
+import type { Log } from '../../ports/log.ts';
 
 export interface DiskMonitorOptions {
   store: Pick<EventStore, 'reserve'>;

@@ -1,10 +1,10 @@
+import { pause } from '../../async/clock.ts';
 import { hasCode } from '../../errors.ts';
-import { pause } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { Log } from '../../kernel/port.ts';
+import type { EventStore, PruneQuery, PruneReport } from '../../kernel/store/port.ts';
 import { type DaemonKey, isRun } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore, PruneQuery, PruneReport } from '../../store/port.ts';
+import type { Log } from '../../ports/log.ts';
 
 export interface RetentionOptions {
   kernel: Kernel;

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon/chart.ts';
-import type { EmbeddingSent } from '../../../machines/provider/context.ts';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
 import type { Config } from '../../config/config.ts';
 import { checkText } from '../../contract/check.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../../contract/contract.ts';
+import type { Embedding, EmbeddingSent, EmbedText } from '../../contract/embed-input.ts';
 import {
   checkTexts,
   embedBytes,
@@ -16,14 +16,7 @@ import type { Reading, ReadOptions } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
-import type {
-  Embedding,
-  EmbedText,
-  PassedAnswer,
-  PassedRequest,
-  ProviderPort,
-  Ranking,
-} from '../../providers/port.ts';
+import type { PassedAnswer, PassedRequest, ProviderPort, Ranking } from '../../ports/providers.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';
 import type { Providers } from '../providers/providers.ts';

@@ -2,13 +2,13 @@ import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import type { StopReport } from '../../../machines/daemon/context.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import { statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
 import { Notifier } from '../../async/notifier.ts';
 import type { ReportRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
-import type { StoredEvent } from '../../store/port.ts';
 
 /** State changes of this boot in the health report. */
 const TRANSITIONS_MAX = 32;

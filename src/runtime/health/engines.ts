@@ -1,8 +1,8 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import { statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
 import type { EngineRecord } from '../../contract/contract.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import { isEngine } from '../../kernel/stream.ts';
 
 /** The states of the engine machines, oldest first. */

@@ -2,6 +2,7 @@ import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon/chart.t
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { AnyEvent } from '../../../machines/events.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
 import type {
   HealthRecord,
   ProviderRecord,
@@ -11,8 +12,7 @@ import type {
   VerifiedRecord,
 } from '../../contract/contract.ts';
 import { gpuWarning } from '../../contract/loaded-models.ts';
-import { isoTime } from '../../kernel/clock.ts';
-import type { VerifiedReport } from '../../store/port.ts';
+import type { VerifiedReport } from '../../kernel/store/port.ts';
 import type { PlacementHealth } from '../placement.ts';
 import { engineRecord, mainEngine, present } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';

@@ -1,7 +1,7 @@
-import type { Clock } from '../../kernel/clock.ts';
-import type { Log } from '../../kernel/port.ts';
+import type { Clock } from '../../async/clock.ts';
+import type { EventStore, VerifiedReport } from '../../kernel/store/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore, VerifiedReport } from '../../store/port.ts';
+import type { Log } from '../../ports/log.ts';
 
 export interface VerificationOptions {
   store: Pick<EventStore, 'verifyPart' | 'verified'>;

@@ -4,8 +4,8 @@ import { foldCount, foldEvent } from '../../kernel/fold.ts';
 import { Instance } from '../../kernel/instance.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { pagesOf } from '../../kernel/pages.ts';
+import type { EventStore, RunBound } from '../../kernel/store/port.ts';
 import { type DaemonKey, stream as keys } from '../../kernel/stream.ts';
-import type { EventStore, RunBound } from '../../store/port.ts';
 
 type Reader = Pick<EventStore, 'readStream' | 'runBounds'>;
 

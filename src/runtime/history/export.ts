@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { streamOf } from '../../kernel/pages.ts';
-import type { EventStore, StoredEvent } from '../../store/port.ts';
+import type { EventStore, StoredEvent } from '../../kernel/store/port.ts';
 import { redacted } from './redact.ts';
 
 /**

@@ -2,8 +2,8 @@ import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { mermaid } from '../../../machines/diagrams/mermaid.ts';
 import { statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
 import type { InstanceRecord, MachinesRecord } from '../../contract/contract.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import type { Instance } from '../../kernel/instance.ts';
 
 /** The living machines with their states, with at most `runs_max` runs. */

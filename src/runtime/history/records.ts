@@ -1,6 +1,7 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
 import type {
   EngineRecord,
   EngineState,
@@ -8,8 +9,7 @@ import type {
   RunRecord,
   ShortenedRun,
 } from '../../contract/contract.ts';
-import { isoTime } from '../../kernel/clock.ts';
-import { SHORT_CHARACTERS, shortRecord, textLength } from '../../store/short-run.ts';
+import { SHORT_CHARACTERS, shortRecord, textLength } from '../../kernel/store/short-run.ts';
 import { engineRecord, mainEngine, present } from '../health/engines.ts';
 import { faultyModels } from '../providers/records.ts';
 

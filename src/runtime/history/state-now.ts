@@ -1,11 +1,11 @@
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
+import { isoTime } from '../../async/clock.ts';
 import type { RunRecord, StateSnapshot, StatusRecord } from '../../contract/contract.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore } from '../../store/port.ts';
 import { engineSnapshots } from '../health/engines.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Scheduler } from '../runs/scheduler.ts';

@@ -1,4 +1,5 @@
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import { SystemClock } from '../../async/clock.ts';
 import type { Config } from '../../config/config.ts';
 import type {
   RunListQuery,
@@ -7,12 +8,11 @@ import type {
   RunSearchQuery,
   SearchPage,
 } from '../../contract/contract.ts';
-import type { ConversationUsage } from '../../contract/operations/runs.ts';
 import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
-import { SystemClock } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
-import type { EventStore, RunRow } from '../../store/port.ts';
+import type { EventStore, RunRow } from '../../kernel/store/port.ts';
 import { conversationUsage, findConversation } from '../conversations/find-conversation.ts';
+import type { ConversationUsage } from '../operations/runs.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';

@@ -1,11 +1,12 @@
-import { shownTarget, type Target } from '../../../machines/failover.ts';
-import { countOpaque, partsIn } from '../../../machines/messages.ts';
+import { shownTarget } from '../../../machines/failover.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
-import { toRecord } from '../../contract/event-record.ts';
+import type { Target } from '../../contract/events.ts';
+import { countOpaque, partsIn } from '../../contract/messages/parts.ts';
 import { streamOf } from '../../kernel/pages.ts';
-import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/port.ts';
+import { toRecord } from './event-record.ts';
 import { clock, day, sentence } from './sentences.ts';
 
 const OUTPUT = 'run.output_appended';

@@ -2,15 +2,16 @@ import { statSync } from 'node:fs';
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import type { EngineInfo } from '../../../machines/engine.ts';
 import type { Failure } from '../../../machines/events.ts';
-import { shownTarget, type Target } from '../../../machines/failover.ts';
+import { shownTarget } from '../../../machines/failover.ts';
 import { circuitOf } from '../../../machines/provider/circuit.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
 import { stateName } from '../../../machines/step.ts';
 import type { Attention } from '../../contract/attention.ts';
+import type { Target } from '../../contract/events.ts';
 import { gpuWarning } from '../../contract/loaded-models.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
+import type { Log } from '../../ports/log.ts';
 import { speedOf } from '../runs/speed.ts';
 
 /**

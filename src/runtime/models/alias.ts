@@ -1,9 +1,9 @@
-import { type Message, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import { hasOwnLoad, type ModelPresets, requestPart } from '../../config/presets.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
-import type { CreatedModel } from '../../providers/port.ts';
+import { type Message, shortMessages } from '../../contract/messages/parts.ts';
+import type { CreatedModel } from '../../ports/providers.ts';
 
 /**
  * The alias that a name means. Programs of Ollama write `:latest` after a name that has no tag.

@@ -17,9 +17,10 @@ import type {
   NextTurn,
   RunInput,
 } from '../../contract/contract.ts';
+import type { ModelRecord } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { CreatedModel, ModelRecord, PartialModel } from '../../providers/port.ts';
+import type { CreatedModel, PartialModel } from '../../ports/providers.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';

@@ -1,8 +1,8 @@
 import { wrong } from '../../contract/check.ts';
 import type { Asker, RunInput } from '../../contract/contract.ts';
-import { type RuledMethod, rows } from '../../contract/operations/operations.ts';
-import type { Access } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
+import { type RuledMethod, rows } from '../operations/operations.ts';
+import type { Access } from '../operations/row.ts';
 import type { Runtime } from '../port.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownConversation, unknownRun } from '../runs/run-errors.ts';

@@ -1,3 +1,4 @@
+import { isoTime } from '../../async/clock.ts';
 import type { Config } from '../../config/config.ts';
 import type {
   LoadedModelRecord,
@@ -7,9 +8,8 @@ import type {
   UnloadedModel,
 } from '../../contract/contract.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import { LOAD_LOOK_MS } from '../../limits.ts';
-import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
+import type { LoadedModel, LoadedModels, ModelLoads } from '../../ports/providers.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { LOCAL, type Providers } from './providers.ts';
 

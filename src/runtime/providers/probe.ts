@@ -4,10 +4,10 @@ import { isIn } from '../../../machines/step.ts';
 import { timeoutSignal } from '../../async/timers.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { ProviderPort } from '../../providers/port.ts';
+import type { Log } from '../../ports/log.ts';
+import type { ProviderPort } from '../../ports/providers.ts';
 
 /** The models of a provider, or why it did not answer. */
 export type ProbeResult = { models: string[] } | SvcError;

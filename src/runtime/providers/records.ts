@@ -3,11 +3,11 @@ import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import { circuitState, type ModelCircuit } from '../../../machines/provider/circuit.ts';
 import type { ProviderCreated } from '../../../machines/provider/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { FaultyModel, ProviderRecord } from '../../contract/contract.ts';
-import { isoTime } from '../../kernel/clock.ts';
+import type { ModelRecord } from '../../contract/model-record.ts';
 import type { Limits } from '../../limits.ts';
-import type { ModelRecord } from '../../providers/port.ts';
 import { PROBE_SLACK_MS } from './probe.ts';
 
 /** The event that creates the machine of a provider. `config` is null for the built-in engine. */

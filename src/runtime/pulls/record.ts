@@ -1,9 +1,8 @@
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
+import type { Fit, ModelRecord } from '../../contract/model-record.ts';
 import { type ErrorBody, errors, fromBody, SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
-import type { Fit } from '../../models/port.ts';
-import type { ModelRecord } from '../../providers/port.ts';
 
 /** A pull, as users see it. */
 export interface PullRecord {

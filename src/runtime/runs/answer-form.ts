@@ -1,12 +1,12 @@
 import type { NewEvent } from '../../../machines/events.ts';
-import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { mayAskAgain } from '../../../machines/run/turns.ts';
 import type { Usage } from '../../contract/events.ts';
+import type { RunRequest } from '../../contract/messages/parts.ts';
 import { formError } from '../../errors.ts';
 import { isRecord, JsonExcess, readForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
-import type { OutputPart } from '../../providers/port.ts';
+import type { OutputPart } from '../../ports/providers.ts';
 import type { AskedForm } from '../judge/judge.ts';
 
 /** The form of an answer that was to be JSON: many servers know no such form, and drop the wish. */

@@ -1,7 +1,5 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
-import type { RunRequest } from '../../../machines/messages.ts';
-import { opaqueOf, textOf } from '../../../machines/messages.ts';
 import {
   ANSWER_EMPTY,
   afterFailure,
@@ -15,14 +13,16 @@ import { afterAnswer, isServed, requestNow } from '../../../machines/run/turns.t
 import { LOCAL } from '../../../machines/runs-to-start.ts';
 import { isIn } from '../../../machines/step.ts';
 import { ShortLived } from '../../async/short-lived.ts';
+import type { RunRequest } from '../../contract/messages/parts.ts';
+import { opaqueOf, textOf } from '../../contract/messages/parts.ts';
 import { asSvcError, fromBody, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { pagesOf } from '../../kernel/pages.ts';
-import type { Log } from '../../kernel/port.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { OutputPart, ProviderPort, Resume } from '../../providers/port.ts';
-import type { EventStore } from '../../store/port.ts';
+import type { Log } from '../../ports/log.ts';
+import type { OutputPart, ProviderPort, Resume } from '../../ports/providers.ts';
 import type { AnswerJudge, AskedForm } from '../judge/judge.ts';
 import type { Asking, Outcome, Patience, Usable } from '../providers/admission.ts';
 import { formOf, judgeForm, orAgain, withoutFence } from './answer-form.ts';

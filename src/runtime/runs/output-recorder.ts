@@ -1,13 +1,13 @@
 import type { NewEvent } from '../../../machines/events.ts';
-import type { RunOutput, TokenLogprob } from '../../../machines/messages.ts';
-import { partOf, textOf } from '../../../machines/messages.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { Notifier } from '../../async/notifier.ts';
 import { ShortLived } from '../../async/short-lived.ts';
+import type { RunOutput, TokenLogprob } from '../../contract/messages/parts.ts';
+import { partOf, textOf } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { RunKey } from '../../kernel/stream.ts';
-import type { OutputPart } from '../../providers/port.ts';
+import type { OutputPart } from '../../ports/providers.ts';
 
 export interface OutputRecorderOptions {
   kernel: Kernel;

@@ -1,6 +1,13 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure } from '../../../machines/events.ts';
 import { targetName } from '../../../machines/failover.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import type { FailedAttempt } from '../../../machines/run/context.ts';
+import { messagesIn } from '../../../machines/run/turns.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
+import { isoTime } from '../../async/clock.ts';
+import type { RunRecord } from '../../contract/contract.ts';
+import type { Completion } from '../../contract/events.ts';
 import {
   countOpaque,
   filesIn,
@@ -11,20 +18,13 @@ import {
   promptOf,
   type RunRequest,
   systemOf,
-} from '../../../machines/messages.ts';
-import type { RunSnapshot } from '../../../machines/run/chart.ts';
-import type { FailedAttempt } from '../../../machines/run/context.ts';
-import { messagesIn } from '../../../machines/run/turns.ts';
-import { isIn, stateName } from '../../../machines/step.ts';
-import type { RunRecord } from '../../contract/contract.ts';
-import { fileRecord } from '../../contract/event-record.ts';
-import type { Completion } from '../../contract/events.ts';
+} from '../../contract/messages/parts.ts';
 import { recordedNames } from '../../contract/options.ts';
 import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
+import type { EventStore, RunRow, StoredEvent } from '../../kernel/store/port.ts';
 import { isRun } from '../../kernel/stream.ts';
-import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
+import { fileRecord } from '../history/event-record.ts';
 import { keyOf } from './keys.ts';
 import { speedOf } from './speed.ts';
 import { usageOf } from './usage-of.ts';

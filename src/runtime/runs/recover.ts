@@ -3,8 +3,8 @@ import { endingOf } from '../../../machines/daemon/context.ts';
 import { afterCrash } from '../../../machines/run/next.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/port.ts';
 import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';
-import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface RecoveryProgress {

@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto';
-import { sameTarget, type Target } from '../../../machines/failover.ts';
-import { ownedBy, type RunRequest, shortMessages } from '../../../machines/messages.ts';
+import { sameTarget } from '../../../machines/failover.ts';
 import type { Config } from '../../config/config.ts';
 import { hasOwnLoad } from '../../config/presets.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { RunInput } from '../../contract/contract.ts';
+import type { Target } from '../../contract/events.ts';
+import { ownedBy, type RunRequest, shortMessages } from '../../contract/messages/parts.ts';
 import { optionsIn } from '../../contract/options.ts';
 import { TARGETS_MAX } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';

@@ -1,8 +1,8 @@
 import type { Config } from '../../config/config.ts';
 import type { RunListQuery, RunPage, RunRecord } from '../../contract/contract.ts';
 import { hasCode } from '../../errors.ts';
-import type { EventStore, RunRow } from '../../store/port.ts';
-import { shortRecord, textLength } from '../../store/short-run.ts';
+import type { EventStore, RunRow } from '../../kernel/store/port.ts';
+import { shortRecord, textLength } from '../../kernel/store/short-run.ts';
 
 export interface PageSources {
   store: Pick<EventStore, 'listRuns'>;

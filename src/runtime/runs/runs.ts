@@ -1,4 +1,3 @@
-import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
 import { requestNow } from '../../../machines/run/turns.ts';
@@ -8,9 +7,7 @@ import { withoutNull } from '../../contract/check.ts';
 import type {
   ConversationListQuery,
   ConversationPage,
-  EventSlice,
   RequestSource,
-  RunFollowing,
   RunHead,
   RunInput,
   RunListQuery,
@@ -19,25 +16,26 @@ import type {
   RunRequestRecord,
   RunSearchQuery,
   SearchPage,
-  Sized,
   ToolNarrowing,
 } from '../../contract/contract.ts';
-import type { ConversationUsage } from '../../contract/operations/runs.ts';
+import type { RunRequest } from '../../contract/messages/parts.ts';
 import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
-import type { EventPages } from '../../kernel/event-pages.ts';
+import type { EventPages, EventSlice, Sized } from '../../kernel/event-pages.ts';
+import type { RunFollowing } from '../../kernel/feed.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
+import { type EventStore, type RunRow, toEvent } from '../../kernel/store/port.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
-import type { ToolServers } from '../../mcp/port.ts';
-import { type EventStore, type RunRow, toEvent } from '../../store/port.ts';
+import type { ToolServers } from '../../ports/tools.ts';
 import { conversationPage } from '../conversations/conversation-page.ts';
 import { Conversations } from '../conversations/conversations.ts';
 import { conversationUsage, findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { readsNot } from '../embeddings/embeddings.ts';
+import type { ConversationUsage } from '../operations/runs.ts';
 import type { Placement } from '../placement.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';

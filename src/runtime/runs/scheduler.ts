@@ -5,9 +5,9 @@ import { type Concurrency, freePlaces, runsToStart } from '../../../machines/run
 import { isIn } from '../../../machines/step.ts';
 import { Notifier } from '../../async/notifier.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
-import type { LocalRoom } from '../../providers/port.ts';
+import type { Log } from '../../ports/log.ts';
+import type { LocalRoom } from '../../ports/providers.ts';
 import { LOCAL } from '../providers/providers.ts';
 import type { OutputBudget } from './output-recorder.ts';
 import { Unrecovered } from './unrecovered.ts';

@@ -1,8 +1,8 @@
+import { isoTime } from '../../async/clock.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunRecord, RunSearchQuery, SearchPage } from '../../contract/contract.ts';
-import { isoTime } from '../../kernel/clock.ts';
+import type { EventStore, FoundRun } from '../../kernel/store/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore, FoundRun } from '../../store/port.ts';
 
 /** Runs of one page without a limit in the query, and words of one search. */
 const PAGE_RUNS = 20;

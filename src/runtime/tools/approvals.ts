@@ -1,14 +1,14 @@
-import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
+import { isoTime } from '../../async/clock.ts';
 import { Notifier } from '../../async/notifier.ts';
 import type { ApprovalChanges, ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
 import { wrong } from '../../contract/check.ts';
+import { approvalId } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
-import type { ToolServers } from '../../mcp/port.ts';
+import type { ToolServers } from '../../ports/tools.ts';
 
 type Servers = Pick<ToolServers, 'allowAlways' | 'target' | 'changes'>;
 

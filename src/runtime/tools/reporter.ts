@@ -1,4 +1,4 @@
-import type { Clock } from '../../kernel/clock.ts';
+import type { Clock } from '../../async/clock.ts';
 
 /**
  * Records what the server of a call says of it, at most so often.

@@ -1,4 +1,3 @@
-import type { Tool } from '../../../machines/messages.ts';
 import { ofServer } from '../../../machines/run/turns.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, ToolFilter, ToolNarrowing } from '../../contract/contract.ts';
@@ -8,9 +7,10 @@ import {
   firstTwice,
   type InputLimits,
 } from '../../contract/inputs.ts';
+import type { Tool } from '../../contract/messages/parts.ts';
 import { splitServers } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
-import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
+import type { ToolInfo, ToolServers } from '../../ports/tools.ts';
 
 type Servers = Pick<ToolServers, 'tools' | 'policy'>;
 

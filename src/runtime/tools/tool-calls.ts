@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
-import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunEvent } from '../../../machines/run/context.ts';
 import { isServed } from '../../../machines/run/turns.ts';
@@ -9,13 +8,14 @@ import { isIn } from '../../../machines/step.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import { timeoutSignal } from '../../async/timers.ts';
 import { withoutNull } from '../../contract/check.ts';
+import { approvalId } from '../../contract/messages/parts.ts';
 import type { ToolPolicy } from '../../contract/words.ts';
 import { asSvcError, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
+import type { Log } from '../../ports/log.ts';
+import type { ToolInfo, ToolServers } from '../../ports/tools.ts';
 import type { ArgumentsJudge, Verdict } from '../judge/judge.ts';
 import { Reporter } from './reporter.ts';
 

@@ -14,7 +14,7 @@ import {
   BatchSpanProcessor,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
-import type { Log } from '../../kernel/port.ts';
+import type { Log } from '../../ports/log.ts';
 import type { RunTrace } from './run-trace.ts';
 
 export interface TraceExporter {

@@ -1,13 +1,13 @@
 import { costOf, type Tokens } from '../../../machines/price.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
+import { isoTime } from '../../async/clock.ts';
 import type { Config } from '../../config/config.ts';
 import type { Price } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { EventStore } from '../../store/port.ts';
-import { HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
+import { HOUR_MS, type UsageSum } from '../../kernel/store/usage-sums.ts';
 import type { Route } from '../runs/route.ts';
 import { tokensIn } from '../runs/usage-of.ts';
 import { costOfSum, inCurrency, priceOf } from './price.ts';

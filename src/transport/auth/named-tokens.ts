@@ -1,10 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Allowance } from '../../async/allowance.ts';
-import type { NamedToken, NewToken } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import type { Limits } from '../../limits.ts';
+import type { NamedToken, NewToken } from '../../runtime/operations/row.ts';
 import type { Holder } from './holder.ts';
 import type { TokenEntry, TokenFile } from './token-file.ts';
 

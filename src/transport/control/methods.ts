@@ -1,19 +1,20 @@
 import { targetName } from '../../../machines/failover.ts';
 import { checkWithoutNull } from '../../contract/check.ts';
-import type { EventSlice, RunRecord, RunWait } from '../../contract/contract.ts';
+import type { RunRecord, RunWait } from '../../contract/contract.ts';
 import { parseRunInput, spanOf } from '../../contract/inputs.ts';
-import type { StatusMore } from '../../contract/operations/daemon.ts';
+import { SvcError } from '../../errors.ts';
+import { build } from '../../home/build.ts';
+import type { EventSlice } from '../../kernel/event-pages.ts';
+import type { Limits } from '../../limits.ts';
+import type { StatusMore } from '../../runtime/operations/daemon.ts';
 import {
   type Events,
   type OperationName,
   operations,
   type Params,
   type Results,
-} from '../../contract/operations/operations.ts';
-import type { Access, HomeCall, Operation } from '../../contract/operations/row.ts';
-import { SvcError } from '../../errors.ts';
-import { build } from '../../home/build.ts';
-import type { Limits } from '../../limits.ts';
+} from '../../runtime/operations/operations.ts';
+import type { Access, HomeCall, Operation } from '../../runtime/operations/row.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Log } from '../../kernel/port.ts';
+import type { Log } from '../../ports/log.ts';
 
 /** Names to a client and the log which fields of its request were left out. */
 export class IgnoredFields {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SvcError } from '../../errors.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import type { Log } from '../../ports/log.ts';
 import { type Envelope, httpError } from '../http-error.ts';
 import { endAfterRequest } from './connection/linger.ts';
 

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { Request } from 'polka';
 import type * as v from 'valibot';
-import type { OperationName } from '../../contract/operations/operations.ts';
 import type { Configuration } from '../../contract/settings.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import type { Log } from '../../ports/log.ts';
 import type { Family } from '../../runtime/metrics/tally.ts';
+import type { OperationName } from '../../runtime/operations/operations.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { NeededScope } from '../../runtime/principal/principal.ts';
 import type { AccessLevel } from '../auth/access.ts';

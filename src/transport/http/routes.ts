@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { machines } from '../../../machines/all.ts';
-import { eventQuery, logQuery } from '../../contract/operations/query.ts';
 import { errorAnswer } from '../../contract/records.ts';
 import { settingsRecord } from '../../contract/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { Limits } from '../../limits.ts';
+import { eventQuery, logQuery } from '../../runtime/operations/query.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
 import { operationRoutes } from './operations.ts';

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type * as v from 'valibot';
 import { sessionInput } from '../../contract/inputs.ts';
-import { proofQuery } from '../../contract/operations/query.ts';
 import { named, object, text, time } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
+import { proofQuery } from '../../runtime/operations/query.ts';
 import { isSecure } from '../auth/access.ts';
 import { cookieName } from '../auth/session.ts';
 import { sendJson } from './reply.ts';

@@ -1,7 +1,7 @@
 import { type CallToolResult, ProtocolError, Server } from '@modelcontextprotocol/server';
 import { anySignal } from '../../async/signals.ts';
 import { asSvcError } from '../../errors.ts';
-import { cutBytes } from '../../mcp/tool-list.ts';
+import { cutBytes } from '../../tools/index.ts';
 import type { OfferedTool } from './tools.ts';
 
 export interface McpServerOptions {

@@ -2,9 +2,9 @@ import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
 import { check, withoutNull } from '../../contract/check.ts';
 import type { EventRecord, RunRecord } from '../../contract/contract.ts';
-import { type OperationName, rows } from '../../contract/operations/operations.ts';
 import { fromBody } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
+import { type OperationName, rows } from '../../runtime/operations/operations.ts';
 
 /** The operations of the contract that are tools of svc's own MCP server. */
 

@@ -2,8 +2,8 @@ import { createGate } from '../../async/gate.ts';
 import { ShortLived } from '../../async/short-lived.ts';
 import { TurnBudget } from '../../async/turn-budget.ts';
 import { SvcError } from '../../errors.ts';
-import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import type { Log } from '../../ports/log.ts';
 
 /** Bytes that several connections may share. Only the budget changes `holders`. */
 export interface SharedBytes {

@@ -1,8 +1,8 @@
 import { wrong } from '../../contract/check.ts';
-import { logQuery, readQuery } from '../../contract/operations/query.ts';
 import type { Limits } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';
+import { logQuery, readQuery } from '../../runtime/operations/query.ts';
 
 export interface LogQuery extends TailQuery {
   follow: boolean;

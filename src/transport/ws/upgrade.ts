@@ -3,10 +3,11 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Settings } from '../../config/settings.ts';
-import type { EventSlice, LogQuery } from '../../contract/contract.ts';
-import { eventQuery, readQuery } from '../../contract/operations/query.ts';
+import type { LogQuery } from '../../contract/contract.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import type { Log } from '../../kernel/port.ts';
+import type { EventSlice } from '../../kernel/event-pages.ts';
+import type { Log } from '../../ports/log.ts';
+import { eventQuery, readQuery } from '../../runtime/operations/query.ts';
 import type { HomeRuntime } from '../../runtime/port.ts';
 import { requireScope } from '../../runtime/principal/principal.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
@@ -23,7 +24,7 @@ import { sendAll } from './send-all.ts';
 
 /**
  * The WebSocket routes of the HTTP listener: `GET /v1/logs`, `GET /v1/events`,
- * `GET /v1/approvals/events`, and the `talks` of the APIs of others.
+ * `GET /v1/approvals/events`, and the `routes` of third-party APIs.
  *
  * 1. An upgrade passes the same checks as a request: target, Host, Origin, token. A refusal is an
  *    HTTP answer with the error envelope.
@@ -35,7 +36,7 @@ import { sendAll } from './send-all.ts';
 export interface SocketOptions extends Omit<AccessOptions, 'settings'>, LogSourceOptions {
   settings: AccessOptions['settings'] & Partial<Pick<Settings, 'strict_requests'>>;
   runtime: HomeRuntime;
-  talks?: readonly SocketRoute[];
+  routes?: readonly SocketRoute[];
   log: Log;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
@@ -137,7 +138,7 @@ export function attachSockets(
       };
     },
   });
-  for (const { path, talk } of options.talks ?? [])
+  for (const { path, talk } of options.routes ?? [])
     places.set(path, {
       scope: 'run',
       sockets: talkers,

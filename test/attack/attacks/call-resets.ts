@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type RuntimeClient, runtimeClient } from '../../transport/grpc/runtime-client.ts';
+import { type RuntimeClient, runtimeClient } from '../../grpc/runtime-client.ts';
 import type { Attack, Scale, Victim } from '../attack.ts';
 
 /** Calls without a token cost little, however many connections they come on and end with. */

@@ -1,14 +1,14 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { AnyEvent } from '../../../machines/events.ts';
-import { shortMessages } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import type { RunCreated, RunEvent } from '../../../machines/run/context.ts';
 import { init, step } from '../../../machines/step.ts';
+import { shortMessages } from '../../../src/contract/messages/parts.ts';
 import type { Paths } from '../../../src/home/paths.ts';
+import type { Commit, StoredEvent } from '../../../src/kernel/store/port.ts';
+import { createSqliteStore } from '../../../src/kernel/store/sqlite/sqlite.ts';
 import { runRow } from '../../../src/runtime/runs/record.ts';
-import type { Commit, StoredEvent } from '../../../src/store/port.ts';
-import { createSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 
 /** A word that each prompt has, and one that one prompt in a thousand has. */
 export const [FREQUENT, RARE] = ['daemon', 'ptarmigan'];

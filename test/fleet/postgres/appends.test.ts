@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SCHEMA } from '../../../src/fleet/postgres/schema.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { accepted, codeOf, event, run, series } from '../../store/samples.ts';
+import { accepted, codeOf, event, run, series } from '../../kernel/store/samples.ts';
 import { databaseOf, makePlace, type Place } from './subject.ts';
 
 const on = postgresPrograms === null ? test.skip : test;

@@ -9,8 +9,8 @@ import { migrate } from '../../../src/fleet/postgres/schema.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import { LOOK, NONE } from '../../store/fleet-nodes.ts';
-import { codeOf } from '../../store/samples.ts';
+import { LOOK, NONE } from '../../kernel/store/fleet-nodes.ts';
+import { codeOf } from '../../kernel/store/samples.ts';
 
 const on = postgresPrograms === null ? test.skip : test;
 let server: Postgres | null = null;

@@ -5,11 +5,11 @@ import type { SvcError } from '../../../src/errors.ts';
 import { Connections } from '../../../src/fleet/postgres/connections.ts';
 import { createPostgresStore } from '../../../src/fleet/postgres/postgres.ts';
 import { migrate, SCHEMA } from '../../../src/fleet/postgres/schema.ts';
+import type { OpenReport } from '../../../src/kernel/store/port.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import type { OpenReport } from '../../../src/store/port.ts';
 import { Pooler } from '../../helpers/pooler.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { codeOf } from '../../store/samples.ts';
+import { codeOf } from '../../kernel/store/samples.ts';
 
 const on = postgresPrograms === null ? test.skip : test;
 let server: Postgres | null = null;

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import { createPostgresStore } from '../../../src/fleet/postgres/postgres.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { fleetConformance } from '../../store/fleet-conformance.ts';
+import { fleetConformance } from '../../kernel/store/fleet-conformance.ts';
 import { databaseOf, makePlace } from './subject.ts';
 
 let server: Postgres | null = null;

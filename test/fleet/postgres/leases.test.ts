@@ -6,8 +6,8 @@ import { Leases } from '../../../src/fleet/postgres/leases.ts';
 import { migrate } from '../../../src/fleet/postgres/schema.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { facts, LEASE_MS, LOAD } from '../../store/fleet-nodes.ts';
-import { codeOf } from '../../store/samples.ts';
+import { facts, LEASE_MS, LOAD } from '../../kernel/store/fleet-nodes.ts';
+import { codeOf } from '../../kernel/store/samples.ts';
 
 /** What a fleet in memory cannot show of the leases in a database. */
 

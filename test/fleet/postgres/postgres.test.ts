@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { storeConformance } from '../../store/conformance.ts';
+import { storeConformance } from '../../kernel/store/conformance.ts';
 import { databaseOf, makePlace, textsIn } from './subject.ts';
 
 let server: Postgres | null = null;

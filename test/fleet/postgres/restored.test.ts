@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SharedStore } from '../../../src/fleet/port.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { codeOf, event, series } from '../../store/samples.ts';
+import { codeOf, event, series } from '../../kernel/store/samples.ts';
 import { databaseOf, makePlace, type Place } from './subject.ts';
 
 /** A database that has less than its nodes know: a copy was restored, or a standby was behind. */

@@ -1,12 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openStoredLog } from '../../../src/fleet/postgres/alone.ts';
+import { LATER } from '../../../src/kernel/store/usage.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { LATER } from '../../../src/store/usage.ts';
 import { failure } from '../../helpers/failure.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import { codeOf } from '../../store/samples.ts';
+import { codeOf } from '../../kernel/store/samples.ts';
 import { databaseOf, makePlace } from './subject.ts';
 
 const on = postgresPrograms === null ? test.skip : test;

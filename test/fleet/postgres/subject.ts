@@ -1,10 +1,10 @@
 import pg from 'pg';
 import type { NodeFacts, SharedStore } from '../../../src/fleet/port.ts';
 import { createPostgresStore } from '../../../src/fleet/postgres/postgres.ts';
+import type { StoreOptions } from '../../../src/kernel/store/store.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import type { StoreOptions } from '../../../src/store/store.ts';
 import type { Postgres } from '../../helpers/postgres.ts';
-import type { TextsOf } from '../../store/texts-conformance.ts';
+import type { TextsOf } from '../../kernel/store/texts-conformance.ts';
 
 /** A log in a schema of one database. Its stores have the lease of one node. */
 export interface Place {

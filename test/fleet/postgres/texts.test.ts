@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TEXTS_FORMAT } from '../../../machines/events.ts';
-import type { EventStore } from '../../../src/store/port.ts';
+import type { EventStore } from '../../../src/kernel/store/port.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { event, run } from '../../store/samples.ts';
+import { event, run } from '../../kernel/store/samples.ts';
 import { databaseOf, makePlace, type Place, textsIn } from './subject.ts';
 
 const on = postgresPrograms === null ? test.skip : test;

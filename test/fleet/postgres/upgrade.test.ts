@@ -2,8 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { MIGRATIONS, SCHEMA } from '../../../src/fleet/postgres/schema.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
-import { ALL, accept, ids, next } from '../../store/fleet-nodes.ts';
-import { run } from '../../store/samples.ts';
+import { ALL, accept, ids, next } from '../../kernel/store/fleet-nodes.ts';
+import { run } from '../../kernel/store/samples.ts';
 import { databaseOf, makePlace, type Place } from './subject.ts';
 
 /**

@@ -1,5 +1,5 @@
-import type { FoundRun, RunRow } from '../../../src/store/port.ts';
-import { isBeginning } from '../../../src/store/search-terms.ts';
+import type { FoundRun, RunRow } from '../../../src/kernel/store/port.ts';
+import { isBeginning } from '../../../src/kernel/store/search-terms.ts';
 
 /** A run with all terms in its texts. The snippet is the text with the first term. */
 export function foundRun(row: RunRow, terms: readonly string[]): FoundRun | null {

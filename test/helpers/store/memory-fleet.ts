@@ -10,10 +10,10 @@ import {
   type WantedFile,
   type WantedModel,
 } from '../../../src/fleet/port.ts';
+import type { Commit } from '../../../src/kernel/store/port.ts';
+import { fromEventRow, toRows } from '../../../src/kernel/store/row.ts';
+import { createStore } from '../../../src/kernel/store/store.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import type { Commit } from '../../../src/store/port.ts';
-import { fromEventRow, toRows } from '../../../src/store/row.ts';
-import { createStore } from '../../../src/store/store.ts';
 import { accessTo, askerOf, inTurns, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
 

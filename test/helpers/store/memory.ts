@@ -1,8 +1,8 @@
 import { BOUNDS } from '../../../machines/run/context.ts';
-import { FILTER_COLUMNS } from '../../../src/store/columns.ts';
-import { checkContinuity } from '../../../src/store/continuity.ts';
-import { notOpen } from '../../../src/store/failure.ts';
-import { titleStream } from '../../../src/store/places.ts';
+import { FILTER_COLUMNS } from '../../../src/kernel/store/columns.ts';
+import { checkContinuity } from '../../../src/kernel/store/continuity.ts';
+import { notOpen } from '../../../src/kernel/store/failure.ts';
+import { titleStream } from '../../../src/kernel/store/places.ts';
 import type {
   AppendResult,
   ConversationSums,
@@ -16,22 +16,22 @@ import type {
   SearchQuery,
   VerifiedReport,
   VerifyReport,
-} from '../../../src/store/port.ts';
-import { pruneOrder, SAID, type SizedRun } from '../../../src/store/prune/order.ts';
-import { mayGrow } from '../../../src/store/prune/pruner.ts';
-import { oldAt } from '../../../src/store/prune/run-age.ts';
+} from '../../../src/kernel/store/port.ts';
+import { pruneOrder, SAID, type SizedRun } from '../../../src/kernel/store/prune/order.ts';
+import { mayGrow } from '../../../src/kernel/store/prune/pruner.ts';
+import { oldAt } from '../../../src/kernel/store/prune/run-age.ts';
 import {
   type CommitRows,
   conflict,
   type EventRow,
   fromRunData,
   type RunLine,
-} from '../../../src/store/row.ts';
-import { SHORT_RUN } from '../../../src/store/short-run.ts';
-import type { Calls, OpenStore } from '../../../src/store/store.ts';
-import { createStore, type StoredLog } from '../../../src/store/store.ts';
-import type { EmbeddingUsage, RunUsage } from '../../../src/store/usage.ts';
-import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
+} from '../../../src/kernel/store/row.ts';
+import { SHORT_RUN } from '../../../src/kernel/store/short-run.ts';
+import type { Calls, OpenStore } from '../../../src/kernel/store/store.ts';
+import { createStore, type StoredLog } from '../../../src/kernel/store/store.ts';
+import type { EmbeddingUsage, RunUsage } from '../../../src/kernel/store/usage.ts';
+import type { UsageQuery, UsageSums } from '../../../src/kernel/store/usage-sums.ts';
 import { foundRun } from './found-run.ts';
 import { sumUsage } from './usage-in-memory.ts';
 

@@ -1,12 +1,12 @@
 import { SvcError } from '../../../src/errors.ts';
+import { notOpen } from '../../../src/kernel/store/failure.ts';
+import { own } from '../../../src/kernel/store/files/ownership.ts';
+import type { EventStore } from '../../../src/kernel/store/port.ts';
+import type { SqliteOptions } from '../../../src/kernel/store/sqlite/sqlite.ts';
+import { unpackError } from '../../../src/kernel/store/sqlite/thrown-error.ts';
+import { answersOf } from '../../../src/kernel/store/sqlite/worker.ts';
+import { type Ask, createStore } from '../../../src/kernel/store/store.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { notOpen } from '../../../src/store/failure.ts';
-import { own } from '../../../src/store/files/ownership.ts';
-import type { EventStore } from '../../../src/store/port.ts';
-import type { SqliteOptions } from '../../../src/store/sqlite/sqlite.ts';
-import { unpackError } from '../../../src/store/sqlite/thrown-error.ts';
-import { answersOf } from '../../../src/store/sqlite/worker.ts';
-import { type Ask, createStore } from '../../../src/store/store.ts';
 
 /**
  * The store that `createSqliteStore` makes, on the thread of the test: the start of a thread costs

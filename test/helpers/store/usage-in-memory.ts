@@ -3,7 +3,7 @@ import {
   type EmbeddingUsage,
   embeddingSum,
   type RunUsage,
-} from '../../../src/store/usage.ts';
+} from '../../../src/kernel/store/usage.ts';
 import {
   HOUR_MAX,
   type Priced,
@@ -11,7 +11,7 @@ import {
   type UsageQuery,
   type UsageSum,
   type UsageSums,
-} from '../../../src/store/usage-sums.ts';
+} from '../../../src/kernel/store/usage-sums.ts';
 
 /** The sums of a query, of usages in memory. Both databases are compared with them. */
 export function sumUsage(

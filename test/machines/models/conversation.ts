@@ -1,6 +1,6 @@
 import type { ConversationCreated, ConversationEvent } from '../../../machines/conversation.ts';
 import { type ConversationSnapshot, conversationMachine } from '../../../machines/conversation.ts';
-import type { Message } from '../../../machines/messages.ts';
+import type { Message } from '../../../src/contract/messages/parts.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const messages: Message[] = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }];

@@ -1,9 +1,9 @@
 import type { Failure } from '../../../machines/events.ts';
-import type { Target } from '../../../machines/failover.ts';
-import { shortMessages } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import type { Recovery, RunContext, RunCreated, RunEvent } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
+import type { Target } from '../../../src/contract/events.ts';
+import { shortMessages } from '../../../src/contract/messages/parts.ts';
 import { type Model, model, NOW } from './model.ts';
 import { callEvents } from './tool-call.ts';
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Message } from '../../../machines/messages.ts';
+import type { Message } from '../../../src/contract/messages/parts.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { failure } from '../../helpers/failure.ts';

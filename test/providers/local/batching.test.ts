@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Resume } from '../../../src/providers/port.ts';
+import type { Resume } from '../../../src/ports/providers.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { textOfNamed } from '../../../src/providers/local/engine/template/named.ts';
-import type { CreatedModel } from '../../../src/providers/port.ts';
+import { textOfNamed } from '../../../src/engine/template/named.ts';
+import type { CreatedModel } from '../../../src/ports/providers.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';
 import {

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { BatchStopped } from '../../../src/providers/local/engine/native/context.ts';
+import { BatchStopped } from '../../../src/engine/native/context.ts';
 import { busy, open, places, stepping } from '../../helpers/fake-decoder.ts';
 
 /** Which parts of prompts are computed next, and together. */

@@ -3,17 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Decoder, newMember } from '../../../src/providers/local/engine/decode/decoder.ts';
-import { checkDraft, DraftModel } from '../../../src/providers/local/engine/decode/draft-model.ts';
-import { Drafts, type DraftsOptions } from '../../../src/providers/local/engine/decode/drafts.ts';
-import { Grammar } from '../../../src/providers/local/engine/decode/grammar.ts';
-import {
-  type Sampling,
-  type Step,
-  TokenSampler,
-} from '../../../src/providers/local/engine/decode/sampler.ts';
-import { steps } from '../../../src/providers/local/engine/decode/steps.ts';
-import type { Model, Token } from '../../../src/providers/local/engine/native/model.ts';
+import { Decoder, newMember } from '../../../src/engine/decode/decoder.ts';
+import { checkDraft, DraftModel } from '../../../src/engine/decode/draft-model.ts';
+import { Drafts, type DraftsOptions } from '../../../src/engine/decode/drafts.ts';
+import { Grammar } from '../../../src/engine/decode/grammar.ts';
+import { type Sampling, type Step, TokenSampler } from '../../../src/engine/decode/sampler.ts';
+import { steps } from '../../../src/engine/decode/steps.ts';
+import type { Model, Token } from '../../../src/engine/native/model.ts';
 import { type GgufOptions, makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { emptySlot } from '../../helpers/fake-decoder.ts';
 import { openNative } from '../../helpers/native-model.ts';

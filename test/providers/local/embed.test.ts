@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Embedding } from '../../../src/providers/port.ts';
+import type { Embedding } from '../../../src/contract/embed-input.ts';
 import type { Entry } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';

@@ -4,7 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ATTENTION } from '../../../src/providers/local/engine/messages.ts';
+import { ATTENTION } from '../../../src/engine/protocol/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { failure } from '../../helpers/failure.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { schemaGrammar } from '../../../src/providers/local/engine/grammar/schema.ts';
+import { schemaGrammar } from '../../../src/engine/grammar/schema.ts';
 import { problemOfAnswer } from '../../../src/runtime/judge/answers.ts';
 import { hasText, parseGrammar, randomTexts } from '../../helpers/gbnf.ts';
 import { random } from '../../torture/random.ts';

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gpuWarning } from '../../../src/contract/loaded-models.ts';
-import { readHeader } from '../../../src/models/gguf/check.ts';
-import { gpuFacts, infoOf } from '../../../src/providers/local/engine/load.ts';
+import { gpuFacts, infoOf } from '../../../src/engine/load.ts';
+import { fittingLayers, gpuLayersOf } from '../../../src/engine/open-model.ts';
 import {
   ATTENTION,
   type GpuLayers,
   type LoadOrder,
-} from '../../../src/providers/local/engine/messages.ts';
-import { fittingLayers, gpuLayersOf } from '../../../src/providers/local/engine/open-model.ts';
+} from '../../../src/engine/protocol/messages.ts';
+import { readHeader } from '../../../src/models/gguf/check.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-gpu-'));

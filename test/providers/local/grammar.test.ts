@@ -1,9 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Choices, choiceOf } from '../../../src/engine/grammar/choice.ts';
+import { schemaGrammar } from '../../../src/engine/grammar/schema.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { Choices, choiceOf } from '../../../src/providers/local/engine/grammar/choice.ts';
-import { schemaGrammar } from '../../../src/providers/local/engine/grammar/schema.ts';
 import { hasText, parseGrammar, randomTexts } from '../../helpers/gbnf.ts';
 import { random } from '../../torture/random.ts';
 

@@ -5,7 +5,7 @@ import {
   idleSince,
   leftByOthers,
   readUse,
-} from '../../../src/providers/local/engine/measured/idle.ts';
+} from '../../../src/engine/measured/idle.ts';
 
 test('idle cores are the sum of the idle parts of all cores', () => {
   const before = [

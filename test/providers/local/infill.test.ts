@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Message } from '../../../machines/messages.ts';
-import type { LoadedModel } from '../../../src/providers/local/engine/load.ts';
-import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
-import { promptOfOrder, Structure } from '../../../src/providers/local/engine/prompt.ts';
+import type { Message } from '../../../src/contract/messages/parts.ts';
+import type { LoadedModel } from '../../../src/engine/load.ts';
+import { promptOfOrder, Structure } from '../../../src/engine/prompt.ts';
+import type { RunOrder } from '../../../src/engine/protocol/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { openNative } from '../../helpers/native-model.ts';
 

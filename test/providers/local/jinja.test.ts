@@ -1,10 +1,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import type { Message, MessagePart, Role } from '../../../src/contract/messages/parts.ts';
+import { checked } from '../../../src/engine/native/addon.ts';
+import { apart } from '../../../src/engine/template/apart.ts';
+import { ChatTemplate } from '../../../src/engine/template/template.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import { checked } from '../../../src/providers/local/engine/native/addon.ts';
-import { apart } from '../../../src/providers/local/engine/template/apart.ts';
-import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
 import { FAMILIES } from '../../fixtures/models/families.ts';
 
 /** What llama.cpp renders, and what svc gives it and makes of its errors. */

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { seedAt } from '../../../src/providers/local/engine/decode/sampler.ts';
+import { seedAt } from '../../../src/engine/decode/sampler.ts';
+import { parseFromEngine } from '../../../src/engine/protocol/from-engine.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-child.ts';
-import { parseFromEngine } from '../../../src/providers/local/from-engine.ts';
 
 test('a message of the engine is accepted, also with fields that a later build adds', () => {
   const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2], threads: 3, later: 1 };

@@ -4,19 +4,19 @@ import { basename, join } from 'node:path';
 import { getLlama, type LlamaContext, type SequenceEvaluateOptions } from 'node-llama-cpp';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Decoder, newMember } from '../../../src/providers/local/engine/decode/decoder.ts';
+import { Decoder, newMember } from '../../../src/engine/decode/decoder.ts';
 import {
   type Sampling,
   type Step,
   seedAt,
   TokenSampler,
-} from '../../../src/providers/local/engine/decode/sampler.ts';
-import { scoreTokens } from '../../../src/providers/local/engine/decode/scores.ts';
-import { LAYOUTS } from '../../../src/providers/local/engine/native/abi.ts';
-import { ADDON } from '../../../src/providers/local/engine/native/addon.ts';
-import { checkLayouts, libraryFiles } from '../../../src/providers/local/engine/native/library.ts';
-import type { Token } from '../../../src/providers/local/engine/native/model.ts';
-import { StopFlags } from '../../../src/providers/local/engine/native/stop-flags.ts';
+} from '../../../src/engine/decode/sampler.ts';
+import { scoreTokens } from '../../../src/engine/decode/scores.ts';
+import { LAYOUTS } from '../../../src/engine/native/abi.ts';
+import { ADDON } from '../../../src/engine/native/addon.ts';
+import { checkLayouts, libraryFiles } from '../../../src/engine/native/library.ts';
+import type { Token } from '../../../src/engine/native/model.ts';
+import { StopFlags } from '../../../src/engine/native/stop-flags.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';
 import { openNative } from '../../helpers/native-model.ts';

@@ -1,10 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import {
-  GATHER_TOKENS,
-  OutputBatcher,
-} from '../../../src/providers/local/engine/output-batcher.ts';
-import type { Output } from '../../../src/providers/local/from-engine.ts';
+import { GATHER_TOKENS, OutputBatcher } from '../../../src/engine/output-batcher.ts';
+import type { Output } from '../../../src/engine/protocol/from-engine.ts';
 
 function batcher(): { output: OutputBatcher; sent: Output[] } {
   const sent: Output[] = [];

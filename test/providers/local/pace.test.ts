@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Pace } from '../../../src/providers/local/engine/pace.ts';
+import { Pace } from '../../../src/engine/pace.ts';
 
 /** The speed of tokens that are there at these milliseconds. */
 function speedAt(times: readonly number[]): number | undefined {

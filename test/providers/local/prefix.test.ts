@@ -3,16 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Message } from '../../../machines/messages.ts';
-import { type LoadedModel, loadModel } from '../../../src/providers/local/engine/load.ts';
-import { measureSpeed, ownClock } from '../../../src/providers/local/engine/measured/speed.ts';
-import {
-  ATTENTION,
-  type LoadOrder,
-  type RunOrder,
-} from '../../../src/providers/local/engine/messages.ts';
-import { Runs } from '../../../src/providers/local/engine/runs.ts';
-import type { FromEngine } from '../../../src/providers/local/from-engine.ts';
+import type { Message } from '../../../src/contract/messages/parts.ts';
+import { type LoadedModel, loadModel } from '../../../src/engine/load.ts';
+import { measureSpeed, ownClock } from '../../../src/engine/measured/speed.ts';
+import type { FromEngine } from '../../../src/engine/protocol/from-engine.ts';
+import { ATTENTION, type LoadOrder, type RunOrder } from '../../../src/engine/protocol/messages.ts';
+import { Runs } from '../../../src/engine/runs.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine in the process of the test, so that it can count what llama.cpp computes. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NARROW } from '../../../src/providers/local/engine/open-model.ts';
+import { NARROW } from '../../../src/engine/open-model.ts';
 import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 const isLinux = process.platform === 'linux' && process.arch === 'x64';
@@ -24,7 +24,7 @@ whereKnown('the built-in model has the build for AVX2, also with AVX-512', async
 });
 
 whereKnown('if that build cannot be loaded, llama.cpp chooses one', () => {
-  const module = import.meta.resolve('../../../src/providers/local/engine/native/library.ts');
+  const module = import.meta.resolve('../../../src/engine/native/library.ts');
   const program = `
     const { openLlama } = await import(${JSON.stringify(module)});
     const { gpu } = openLlama({ gpu: false, processor: 'none.so', log() {} });

@@ -7,7 +7,7 @@ import {
   tokensIn,
   withBatches,
   withSingles,
-} from '../../../src/providers/local/engine/decode/prompt-parts.ts';
+} from '../../../src/engine/decode/prompt-parts.ts';
 
 const BATCH = 4;
 

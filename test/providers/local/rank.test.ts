@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Ranking } from '../../../src/providers/port.ts';
+import type { Ranking } from '../../../src/ports/providers.ts';
 import { makeBert } from '../../fixtures/models/make-bert.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';

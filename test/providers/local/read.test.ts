@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AS_PROMPT, type Reading } from '../../../src/contract/reading.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import type { ReadInput } from '../../../src/providers/port.ts';
+import type { ReadInput } from '../../../src/ports/providers.ts';
 import { testModel } from '../../../tools/test-models/models.ts';
 import { failure } from '../../helpers/failure.ts';
 import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';

@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { AttemptRequest } from '../../../src/providers/port.ts';
+import type { AttemptRequest } from '../../../src/ports/providers.ts';
 import { CACHE, testModel } from '../../../tools/test-models/models.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import {

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Repetition } from '../../../src/engine/generate.ts';
 import { limitSpecs } from '../../../src/limits.ts';
-import { Repetition } from '../../../src/providers/local/engine/generate.ts';
 
 const LEAST = limitSpecs.repetition_tokens.value;
 

@@ -5,8 +5,8 @@ import {
   type OutputPart as AnswerPart,
   partsAfter,
   type TokenLogprob,
-} from '../../../machines/messages.ts';
-import type { OutputPart, Resume } from '../../../src/providers/port.ts';
+} from '../../../src/contract/messages/parts.ts';
+import type { OutputPart, Resume } from '../../../src/ports/providers.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { THINKS } from '../../fixtures/models/templates.ts';
 import type { Asking } from '../../helpers/asking.ts';

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { OutputPart } from '../../../src/providers/port.ts';
+import type { OutputPart } from '../../../src/ports/providers.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';
 import { makeLocalProvider, readAnswer, runRequest } from '../../helpers/local-provider.ts';

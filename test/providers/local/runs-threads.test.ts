@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { loadModel } from '../../../src/providers/local/engine/load.ts';
-import { ATTENTION, type RunOrder } from '../../../src/providers/local/engine/messages.ts';
-import { Runs } from '../../../src/providers/local/engine/runs.ts';
-import type { FromEngine } from '../../../src/providers/local/from-engine.ts';
+import { loadModel } from '../../../src/engine/load.ts';
+import type { FromEngine } from '../../../src/engine/protocol/from-engine.ts';
+import { ATTENTION, type RunOrder } from '../../../src/engine/protocol/messages.ts';
+import { Runs } from '../../../src/engine/runs.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine in the process of the test. Its model may use two threads. */
@@ -74,7 +74,10 @@ test('an answer says which threads compute it', async () => {
   const run = start(FEW);
   await until(isOver(run));
   assert.equal(threadsOf(run), [2]);
-  assert.equal([loaded.decoder.threads, loaded.decoder.wide], [2, 2]);
+  assert.equal(
+    [loaded.decoder.threads, loaded.decoder.wide(8), loaded.decoder.wide(512)],
+    [2, 2, 2],
+  );
 });
 
 test('an answer that continues has the threads that it had', async () => {

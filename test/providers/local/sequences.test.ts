@@ -1,12 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import {
-  type Reuse,
-  Sequences,
-  type Slot,
-} from '../../../src/providers/local/engine/decode/sequences.ts';
-import { States } from '../../../src/providers/local/engine/decode/states.ts';
-import type { Token } from '../../../src/providers/local/engine/native/model.ts';
+import { type Reuse, Sequences, type Slot } from '../../../src/engine/decode/sequences.ts';
+import { States } from '../../../src/engine/decode/states.ts';
+import type { Token } from '../../../src/engine/native/model.ts';
 
 const SHARES: Reuse = { client: 'a', repeatable: false, shares: true };
 const EXACT: Reuse = { client: 'a', repeatable: true, shares: false };

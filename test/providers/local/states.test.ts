@@ -1,13 +1,9 @@
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Decoder } from '../../../src/providers/local/engine/decode/decoder.ts';
-import {
-  type Stateful,
-  States,
-  stateWithin,
-} from '../../../src/providers/local/engine/decode/states.ts';
-import type { Context } from '../../../src/providers/local/engine/native/context.ts';
+import type { Decoder } from '../../../src/engine/decode/decoder.ts';
+import { type Stateful, States, stateWithin } from '../../../src/engine/decode/states.ts';
+import type { Context } from '../../../src/engine/native/context.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 

@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { textGrammar } from '../../../src/engine/grammar/text-form.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { GrammarError, parseGbnf, writeRules } from '../../../src/forms/gbnf.ts';
 import { TooManyWays, Ways } from '../../../src/forms/ways.ts';
-import { textGrammar } from '../../../src/providers/local/engine/grammar/text-form.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { failure } from '../../helpers/failure.ts';
 import { hasText, parseGrammar } from '../../helpers/gbnf.ts';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Use } from '../../../src/providers/local/engine/measured/idle.ts';
-import { ThreadsNow } from '../../../src/providers/local/engine/measured/threads-now.ts';
+import type { Use } from '../../../src/engine/measured/idle.ts';
+import { ThreadsNow } from '../../../src/engine/measured/threads-now.ts';
 
 const CORES = 4;
 

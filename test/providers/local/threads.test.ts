@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { findGain } from '../../../src/providers/local/engine/measured/gain.ts';
-import type { Use } from '../../../src/providers/local/engine/measured/idle.ts';
-import { candidates, findThreads } from '../../../src/providers/local/engine/measured/threads.ts';
+import { findGain } from '../../../src/engine/measured/gain.ts';
+import type { Use } from '../../../src/engine/measured/idle.ts';
+import { candidates, findThreads } from '../../../src/engine/measured/threads.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-threads-'));
 const file = join(folder, 'engine-threads.json');

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { withinTime } from '../../../src/engine/within-time.ts';
 import { hasCode } from '../../../src/errors.ts';
-import { withinTime } from '../../../src/providers/local/engine/within-time.ts';
 
 const LIMIT_MS = 50;
 const test = suite('work with a time limit');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { TokenText } from '../../../src/providers/local/engine/reader/answer.ts';
+import { TokenText } from '../../../src/engine/reader/answer.ts';
 
 const decode = (tokens: readonly Buffer[]) => Buffer.concat([...tokens]).toString('utf8');
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { confidence, judge } from '../../../src/providers/mini/confidence.ts';
+import { confidence, judge } from '../../../src/engine/confidence.ts';
 
 const rule = { tokens: 3, minimum: 0.5 };
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { judge } from '../../../src/providers/mini/confidence.ts';
+import { judge } from '../../../src/engine/confidence.ts';
 import { openAsker } from '../../eval/ask.ts';
 import { inventions } from '../../eval/inventions.ts';
 

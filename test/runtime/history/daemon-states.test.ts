@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Instance } from '../../../src/kernel/instance.ts';
+import type { EventStore, StoredEvent } from '../../../src/kernel/store/port.ts';
 import { DaemonStates } from '../../../src/runtime/history/daemon-states.ts';
-import type { EventStore, StoredEvent } from '../../../src/store/port.ts';
 import { LogFold } from '../../helpers/fold-log.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

@@ -5,11 +5,11 @@ import { statePath } from '../../../machines/step.ts';
 import { checkRunEvent } from '../../../src/contract/events.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { streamOf } from '../../../src/kernel/pages.ts';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
 import { digestOf, exportRun } from '../../../src/runtime/history/export.ts';
 import { foldRunFile, parseRunFile } from '../../../src/runtime/history/run-file.ts';
 import { Chain } from '../../../src/runtime/history/why.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
-import type { StoredEvent } from '../../../src/store/port.ts';
 import { makeHistory } from '../../helpers/history.ts';
 
 /** An exported run folds to the same states, and an untrusted file is checked. */

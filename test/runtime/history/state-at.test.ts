@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { toRecord } from '../../../src/contract/event-record.ts';
 import type { SvcError } from '../../../src/errors.ts';
+import { toRecord } from '../../../src/runtime/history/event-record.ts';
 import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { makeHistory } from '../../helpers/history.ts';

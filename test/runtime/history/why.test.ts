@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import type { OutputPart } from '../../../src/providers/port.ts';
+import type { OutputPart } from '../../../src/ports/providers.ts';
 import { whyRun } from '../../../src/runtime/history/why.ts';
 import { makeHistory } from '../../helpers/history.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Log } from '../../../src/kernel/port.ts';
+import type { Log } from '../../../src/ports/log.ts';
 import { logEvents } from '../../../src/runtime/log-lines/log-lines.ts';
 import { subscribedKernel } from '../../helpers/subscribed-kernel.ts';
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import type { Log } from '../../../src/kernel/port.ts';
+import type { Log } from '../../../src/ports/log.ts';
 import { logEvents } from '../../../src/runtime/log-lines/log-lines.ts';
 import { callingModel, settled } from '../../helpers/calling-model.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';

@@ -1,15 +1,15 @@
 import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Commit, EventStore } from '../../../src/store/port.ts';
-import { createSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
+import type { Commit, EventStore } from '../../../src/kernel/store/port.ts';
+import { createSqliteStore } from '../../../src/kernel/store/sqlite/sqlite.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import { makePlace } from '../../store/samples.ts';
+import { makePlace } from '../../kernel/store/samples.ts';
 
 /** What one run costs: its commits, and what each of them has. A client waits for each commit. */
 

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Message } from '../../../machines/messages.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
+import type { Message } from '../../../src/contract/messages/parts.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { MadeConversations } from '../../../src/runtime/conversations/made-conversations.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';

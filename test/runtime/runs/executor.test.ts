@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { promptOf } from '../../../machines/messages.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
+import { promptOf } from '../../../src/contract/messages/parts.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import type { OutputPart } from '../../../src/providers/port.ts';
+import type { OutputPart } from '../../../src/ports/providers.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
+import type { EventStore } from '../../../src/kernel/store/port.ts';
 import type { Limits } from '../../../src/limits.ts';
-import type { EventStore } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {
   finish,

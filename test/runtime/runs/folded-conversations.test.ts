@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
 import { stream } from '../../../src/kernel/stream.ts';
 import { FoldedConversations } from '../../../src/runtime/conversations/folded.ts';
-import type { StoredEvent } from '../../../src/store/port.ts';
 
 const key = stream.conversation('conv_1');
 const CREATED = { conversation_id: 'conv_1', metadata: {}, messages: [] };

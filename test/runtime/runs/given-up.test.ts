@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { errors } from '../../../src/errors.ts';
+import type { EventStore } from '../../../src/kernel/store/port.ts';
 import { fixedLimits } from '../../../src/limits.ts';
 import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
-import type { EventStore } from '../../../src/store/port.ts';
 import { callingModel, settled } from '../../helpers/calling-model.ts';
 import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';

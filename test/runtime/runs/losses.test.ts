@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { promptOf } from '../../../machines/messages.ts';
+import { promptOf } from '../../../src/contract/messages/parts.ts';
 import { SvcError } from '../../../src/errors.ts';
-import type { AttemptRequest } from '../../../src/providers/port.ts';
+import type { AttemptRequest } from '../../../src/ports/providers.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { strippingStore } from '../../../src/kernel/content.ts';
 import { foldStream } from '../../../src/kernel/fold.ts';
-import type { AttemptRequest } from '../../../src/providers/port.ts';
+import type { AttemptRequest } from '../../../src/ports/providers.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';

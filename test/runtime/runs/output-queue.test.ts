@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type OutputPart as AnswerPart, partsAfter } from '../../../machines/messages.ts';
-import type { OutputPart } from '../../../src/providers/port.ts';
+import { type OutputPart as AnswerPart, partsAfter } from '../../../src/contract/messages/parts.ts';
+import type { OutputPart } from '../../../src/ports/providers.ts';
 import { OutputQueue } from '../../../src/runtime/runs/output-recorder.ts';
 
 const piece = (text: string, more: object = {}): Extract<OutputPart, { type: 'output' }> => ({

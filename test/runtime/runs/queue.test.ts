@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { promptOf } from '../../../machines/messages.ts';
+import { promptOf } from '../../../src/contract/messages/parts.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {

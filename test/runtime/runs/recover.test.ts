@@ -1,12 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { promptOf } from '../../../machines/messages.ts';
 import { isTerminalEvent, type Recovery } from '../../../machines/run/context.ts';
+import { promptOf } from '../../../src/contract/messages/parts.ts';
 import type { SvcError } from '../../../src/errors.ts';
+import type { EventStore } from '../../../src/kernel/store/port.ts';
 import { stream } from '../../../src/kernel/stream.ts';
-import type { AttemptRequest } from '../../../src/providers/port.ts';
+import type { AttemptRequest } from '../../../src/ports/providers.ts';
 import { readLastBoot, recoverRuns } from '../../../src/runtime/runs/recover.ts';
-import type { EventStore } from '../../../src/store/port.ts';
 import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { gatedStore } from '../../helpers/kernel.ts';

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
+import type { EventStore } from '../../../src/kernel/store/port.ts';
 import { readRunRequest } from '../../../src/runtime/runs/runs.ts';
-import type { EventStore } from '../../../src/store/port.ts';
 import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

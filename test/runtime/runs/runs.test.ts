@@ -1,9 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { promptOf } from '../../../machines/messages.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
-import type { EventRecord, EventSlice } from '../../../src/contract/contract.ts';
+import type { EventRecord } from '../../../src/contract/contract.ts';
+import { promptOf } from '../../../src/contract/messages/parts.ts';
 import { SvcError } from '../../../src/errors.ts';
+import type { EventSlice } from '../../../src/kernel/event-pages.ts';
 import { type EventData, eventData } from '../../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { promptOf, shortMessages } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import { promptOf, shortMessages } from '../../../src/contract/messages/parts.ts';
 import { foldStream } from '../../../src/kernel/fold.ts';
+import type { EventStore, StoredEvent } from '../../../src/kernel/store/port.ts';
 import { digestOf, exportRun } from '../../../src/runtime/history/export.ts';
 import { foldRunFile, parseRunFile } from '../../../src/runtime/history/run-file.ts';
 import { runRecord, runRow } from '../../../src/runtime/runs/record.ts';
-import type { EventStore, StoredEvent } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseRunInput } from '../../../src/contract/inputs.ts';
-import type { ToolResult } from '../../../src/mcp/port.ts';
+import type { ToolResult } from '../../../src/ports/tools.ts';
 import { callingModel as model, settled } from '../../helpers/calling-model.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { startTraces } from '../../../src/daemon/parts.ts';
 import { SvcError } from '../../../src/errors.ts';
-import type { Log } from '../../../src/kernel/port.ts';
+import type { Log } from '../../../src/ports/log.ts';
 import { type CollectedSpan, Collector } from '../../helpers/collector.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

@@ -1,11 +1,11 @@
 import { isTerminalEvent } from '../../../machines/run/context.ts';
-import type { StoredEvent } from '../../../src/store/port.ts';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
 import { Stepwise } from '../../fleet/fleet-nodes.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { MemoryFleet } from '../../helpers/store/memory-fleet.ts';
 import { turns } from '../../helpers/turns.ts';
-import { LEASE_MS, LOAD } from '../../store/fleet-nodes.ts';
+import { LEASE_MS, LOAD } from '../../kernel/store/fleet-nodes.ts';
 import type { Random } from '../random.ts';
 import { Link, linked } from './link.ts';
 import type { FleetMutant } from './mutants.ts';

@@ -1,8 +1,8 @@
 import { networkInterfaces } from 'node:os';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { routes } from '../../../src/daemon/routes.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { routes } from '../../../src/transport/routes.ts';
 import { ask, BEARER, type Booted, boot, TOKEN } from './boot.ts';
 
 const test = suite<{ http: Booted }>('access over HTTP');

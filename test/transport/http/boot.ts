@@ -2,11 +2,11 @@ import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:ht
 import { connect, type Socket } from 'node:net';
 import type { Settings } from '../../../src/config/settings.ts';
 import type { Configuration } from '../../../src/contract/settings.ts';
-import type { Log } from '../../../src/kernel/port.ts';
+import { routes } from '../../../src/daemon/routes.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import type { Log } from '../../../src/ports/log.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp, type Http } from '../../../src/transport/http/server.ts';
-import { routes } from '../../../src/transport/routes.ts';
 import type { ServedCertificate } from '../../../src/transport/served-certificate.ts';
 import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
 

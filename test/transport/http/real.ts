@@ -1,11 +1,11 @@
 import type { Server } from 'node:http';
 import { LiveConfig } from '../../../src/daemon/live-config.ts';
-import type { Log } from '../../../src/kernel/port.ts';
+import { routes, socketRoutes } from '../../../src/daemon/routes.ts';
+import type { Log } from '../../../src/ports/log.ts';
 import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp } from '../../../src/transport/http/server.ts';
-import { routes, talks } from '../../../src/transport/routes.ts';
 import { UnsentBytes } from '../../../src/transport/stream/unsent-bytes.ts';
 import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
@@ -64,7 +64,7 @@ export async function bootReal(
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {
     runtime,
-    talks,
+    routes: socketRoutes,
     hub,
     folder: '/nonexistent',
     settings,

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { routes } from '../../../src/transport/routes.ts';
+import { routes } from '../../../src/daemon/routes.ts';
 import { ask, BEARER, boot } from './boot.ts';
 
 test('settings need the scope admin, and no route writes one', async () => {

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { toRecord } from '../../../src/contract/event-record.ts';
 import { EventPage } from '../../../src/kernel/event-pages.ts';
-import type { StoredEvent } from '../../../src/store/port.ts';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
+import { toRecord } from '../../../src/runtime/history/event-record.ts';
 import {
   eventData,
   eventJson,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { StoredEvent } from '../../../src/store/port.ts';
-import { fromEventRow } from '../../../src/store/row.ts';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
+import { fromEventRow } from '../../../src/kernel/store/row.ts';
 import type { Outcome } from './outcome.ts';
 
 /**

@@ -6,10 +6,10 @@ import type { PullSnapshot } from '../../../machines/pull.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
 import { machineOf } from '../../../src/kernel/registry.ts';
+import { type StoredEvent, toEvent } from '../../../src/kernel/store/port.ts';
 import { engineStates, providerState } from '../../../src/runtime/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
-import { type StoredEvent, toEvent } from '../../../src/store/port.ts';
 
 /**
  * What users see of a stream while it is recorded. Names of inner states are in `state_paths` only.

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { programVersion } from '../../../src/home/version.ts';
 import { machineOf } from '../../../src/kernel/registry.ts';
-import type { StoredEvent } from '../../../src/store/port.ts';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { coverOf } from '../../machines/cover.ts';
 import { models } from '../../machines/models/all.ts';

@@ -1,4 +1,4 @@
-import type { StoredEvent } from '../../../src/store/port.ts';
+import type { StoredEvent } from '../../../src/kernel/store/port.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
 
 /** One recorded stream, as it is looked at to find out what it shows. */

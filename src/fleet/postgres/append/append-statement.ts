@@ -6,17 +6,17 @@ import {
   RUN_COLUMNS,
   RUN_NAMES,
   type RunColumnName,
-} from '../../../store/columns.ts';
-import type { EventRow, RunLine } from '../../../store/row.ts';
-import { dataDigest } from '../../../store/run-digest.ts';
-import type { EmbeddingUsage } from '../../../store/usage.ts';
+} from '../../../kernel/store/columns.ts';
+import type { EventRow, RunLine } from '../../../kernel/store/row.ts';
+import { dataDigest } from '../../../kernel/store/run-digest.ts';
+import type { EmbeddingUsage } from '../../../kernel/store/usage.ts';
 import {
   HOUR_ROWS_MAX,
   NAME_CHARS_MAX,
   OTHER_CLIENTS,
   OTHER_MODELS,
   type Shape,
-} from '../../../store/usage-sums.ts';
+} from '../../../kernel/store/usage-sums.ts';
 import { notify } from '../channel.ts';
 import { eventDigest } from '../columns.ts';
 import { addTexts, type NewText, type Use } from '../texts.ts';

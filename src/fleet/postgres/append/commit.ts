@@ -1,10 +1,10 @@
 import type { QueryConfig } from 'pg';
 import { formatOf } from '../../../../machines/events.ts';
-import { checkContinuity } from '../../../store/continuity.ts';
-import type { Commit, RunRow } from '../../../store/port.ts';
-import { type CommitRows, type EventRow, toRows } from '../../../store/row.ts';
-import { compactEvent, compactRun, hasReferences } from '../../../store/texts.ts';
-import { countedOnce } from '../../../store/usage.ts';
+import { checkContinuity } from '../../../kernel/store/continuity.ts';
+import type { Commit, RunRow } from '../../../kernel/store/port.ts';
+import { type CommitRows, type EventRow, toRows } from '../../../kernel/store/row.ts';
+import { compactEvent, compactRun, hasReferences } from '../../../kernel/store/texts.ts';
+import { countedOnce } from '../../../kernel/store/usage.ts';
 import { ROW_BYTES } from '../columns.ts';
 import type { KnownTexts, NewText } from '../texts.ts';
 import { vectorOf } from '../tokens.ts';

@@ -1,8 +1,8 @@
-import { isMedia, type RunRequest } from '../../../../machines/messages.ts';
+import { isMedia, type RunRequest } from '../../../contract/messages/parts.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
-import type { Origin } from '../../../models/origins.ts';
-import type { AttemptRequest, OutputPart, ProviderPort } from '../../port.ts';
+import type { Origin } from '../../../models/index.ts';
+import type { AttemptRequest, OutputPart, ProviderPort } from '../../../ports/providers.ts';
 import { type ModelFile, projectorOf } from '../model-files.ts';
 import type { ServerSpec } from './server-process.ts';
 

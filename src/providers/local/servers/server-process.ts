@@ -13,7 +13,7 @@ import { platform } from '../../../home/platform.ts';
 import { leadingGroup, signalGroup } from '../../../home/restrained.ts';
 import { asRecord, parseForeignJson } from '../../../json.ts';
 import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../../limits.ts';
-import type { ProviderPort } from '../../port.ts';
+import type { ProviderPort } from '../../../ports/providers.ts';
 import { EngineChild, type EngineChildOptions, engineEnvironment } from '../engine-child.ts';
 import { processTree } from '../memory-watch.ts';
 import type { Spawn } from '../model-engine.ts';

@@ -1,12 +1,13 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { RunRequest } from '../../../../machines/messages.ts';
 import type { Usage } from '../../../contract/events.ts';
+import type { RunRequest } from '../../../contract/messages/parts.ts';
+import type { ModelRecord } from '../../../contract/model-record.ts';
+import { namedModel } from '../../../contract/model-record.ts';
 import { options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
-import { namedModel } from '../../named-model.ts';
-import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../../port.ts';
+import type { AttemptRequest, OutputPart, ProviderPort } from '../../../ports/providers.ts';
 import { ANY, type ModelEngine, type StartedWork } from '../model-engine.ts';
 import type { ModelFile } from '../model-files.ts';
 import type { ServerProcess, ServerSpec } from './server-process.ts';

@@ -1,4 +1,4 @@
-import type { RunRequest } from '../../../../machines/messages.ts';
+import type { RunRequest } from '../../../contract/messages/parts.ts';
 import { fromOllama, type OptionName, ollamaOption } from '../../../contract/options.ts';
 import { isRecord, parseForeignJson } from '../../../json.ts';
 

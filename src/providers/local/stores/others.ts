@@ -3,8 +3,7 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { platform } from '../../../home/platform.ts';
 import { asRecord } from '../../../json.ts';
-import { isCompanion } from '../../../models/gguf/companions.ts';
-import { firstPartOf, partsOf, withoutPart } from '../../../models/gguf/parts.ts';
+import { firstPartOf, isCompanion, partsOf, withoutPart } from '../../../models/index.ts';
 import { isModelFile } from '../model-files.ts';
 import { type ModelDefaults, readDefaults } from './defaults.ts';
 

@@ -1,15 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type OutputPart, partsAfter, type Tool } from '../../../../machines/messages.ts';
-import {
-  CALLS,
-  GENERIC,
-  PYTHONIC_FENCE,
-} from '../../../../src/providers/local/engine/forms/calls.ts';
-import type { CallRow, ThoughtRow } from '../../../../src/providers/local/engine/forms/form.ts';
-import { THOUGHTS } from '../../../../src/providers/local/engine/forms/thoughts.ts';
-import { callsText } from '../../../../src/providers/local/engine/forms/write.ts';
-import { type AnswerForm, Reader } from '../../../../src/providers/local/engine/reader/reader.ts';
+import { type OutputPart, partsAfter, type Tool } from '../../../../src/contract/messages/parts.ts';
+import { CALLS, GENERIC, PYTHONIC_FENCE } from '../../../../src/engine/forms/calls.ts';
+import type { CallRow, ThoughtRow } from '../../../../src/engine/forms/form.ts';
+import { THOUGHTS } from '../../../../src/engine/forms/thoughts.ts';
+import { callsText } from '../../../../src/engine/forms/write.ts';
+import { type AnswerForm, Reader } from '../../../../src/engine/reader/reader.ts';
 import type { Answer } from '../../../fixtures/answers/answer.ts';
 import { ANSWERS } from '../../../fixtures/answers/answers.ts';
 import { GENERIC_ANSWERS, MORE_ANSWERS } from '../../../fixtures/answers/more-answers.ts';

@@ -1,19 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Piece } from '../../../../machines/messages.ts';
-import {
-  CALLS,
-  GENERIC,
-  PYTHONIC_FENCE,
-} from '../../../../src/providers/local/engine/forms/calls.ts';
-import type { CallRow } from '../../../../src/providers/local/engine/forms/form.ts';
-import {
-  argumentsGrammar,
-  headRule,
-} from '../../../../src/providers/local/engine/forms/grammar.ts';
-import { callsText } from '../../../../src/providers/local/engine/forms/write.ts';
-import { Reader } from '../../../../src/providers/local/engine/reader/reader.ts';
+import type { Piece } from '../../../../src/contract/messages/parts.ts';
+import { CALLS, GENERIC, PYTHONIC_FENCE } from '../../../../src/engine/forms/calls.ts';
+import type { CallRow } from '../../../../src/engine/forms/form.ts';
+import { argumentsGrammar, headRule } from '../../../../src/engine/forms/grammar.ts';
+import { callsText } from '../../../../src/engine/forms/write.ts';
+import { Reader } from '../../../../src/engine/reader/reader.ts';
 import { hasText, parseGrammar, randomTexts } from '../../../helpers/gbnf.ts';
 import { random } from '../../../torture/random.ts';
 

@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CALLS } from '../../../../src/providers/local/engine/forms/calls.ts';
-import { rowOf } from '../../../../src/providers/local/engine/forms/form.ts';
-import { THOUGHTS } from '../../../../src/providers/local/engine/forms/thoughts.ts';
-import { callsText } from '../../../../src/providers/local/engine/forms/write.ts';
-import { openAddon } from '../../../../src/providers/local/engine/native/addon.ts';
-import { ChatTemplate } from '../../../../src/providers/local/engine/template/template.ts';
+import { CALLS } from '../../../../src/engine/forms/calls.ts';
+import { rowOf } from '../../../../src/engine/forms/form.ts';
+import { THOUGHTS } from '../../../../src/engine/forms/thoughts.ts';
+import { callsText } from '../../../../src/engine/forms/write.ts';
+import { openAddon } from '../../../../src/engine/native/addon.ts';
+import { ChatTemplate } from '../../../../src/engine/template/template.ts';
 
 /** A template of no known family shows its form in two conversations. */
 

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CALLS } from '../../../../src/providers/local/engine/forms/calls.ts';
-import type { CallRow } from '../../../../src/providers/local/engine/forms/form.ts';
+import { CALLS } from '../../../../src/engine/forms/calls.ts';
+import type { CallRow } from '../../../../src/engine/forms/form.ts';
 import { makeGguf } from '../../../fixtures/models/make-gguf.ts';
 import {
   type LocalHarness,

@@ -1,13 +1,17 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type OutputPart, type Piece, partsAfter } from '../../../../machines/messages.ts';
+import {
+  type OutputPart,
+  type Piece,
+  partsAfter,
+} from '../../../../src/contract/messages/parts.ts';
+import { GENERIC } from '../../../../src/engine/forms/calls.ts';
+import { named, type ThoughtRow } from '../../../../src/engine/forms/form.ts';
+import { NAME } from '../../../../src/engine/forms/pattern.ts';
+import { TAGS } from '../../../../src/engine/forms/thoughts.ts';
+import { Delivery } from '../../../../src/engine/reader/answer.ts';
+import { type AnswerForm, Reader } from '../../../../src/engine/reader/reader.ts';
 import { SvcError } from '../../../../src/errors.ts';
-import { GENERIC } from '../../../../src/providers/local/engine/forms/calls.ts';
-import { named, type ThoughtRow } from '../../../../src/providers/local/engine/forms/form.ts';
-import { NAME } from '../../../../src/providers/local/engine/forms/pattern.ts';
-import { TAGS } from '../../../../src/providers/local/engine/forms/thoughts.ts';
-import { Delivery } from '../../../../src/providers/local/engine/reader/answer.ts';
-import { type AnswerForm, Reader } from '../../../../src/providers/local/engine/reader/reader.ts';
 
 const tool = (name: string) => ({ name, description: null, parameters: {} });
 const calls: NonNullable<AnswerForm['calls']> = {

@@ -1,0 +1,1 @@
+export { dialectRoutes, dialectSockets } from './routes.ts';

@@ -1,0 +1,1 @@
+export { createGrpc } from './server.ts';
