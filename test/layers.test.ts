@@ -4,59 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { findCycle, type Import, importsOf, packageOf, reach, throughDoors } from './layers.ts';
-
-/**
- * Which package may import which, lowest first. A request goes from a listener to the runtime, the
- * kernel and a provider, and events come back through the log: nothing calls upwards.
- *
- * A package with a door is entered by its `index.ts` only. The others are the core.
- */
-interface Package {
-  may: readonly string[];
-  door?: true;
-}
-
-/** Tables and small mechanisms, for every package. */
-const BASE = ['base', 'contract', 'home', 'config'];
-const RECORDS = [...BASE, 'machines', 'ports'];
-
-/** What answers a request. */
-const WORK = [RECORDS, 'logs', 'kernel', 'models', 'tools', 'providers', 'runtime', 'fleet'].flat();
-
-const packages: Record<string, Package> = {
-  base: { may: [] },
-  // What goes in and comes out, for every listener and the command line.
-  contract: { may: ['base'] },
-  machines: { may: ['contract'] },
-  home: { may: ['base'] },
-  config: { may: ['base', 'contract', 'home', 'ports'] },
-  // Interfaces between packages.
-  ports: { may: ['contract', 'machines', 'config'] },
-  logs: { may: BASE },
-  'http-client': { may: BASE },
-  // The log, its store, and the machines that are folded from it.
-  kernel: { may: RECORDS },
-  models: { door: true, may: [...RECORDS, 'http-client'] },
-  engine: { door: true, may: [...BASE, 'ports', 'models', 'logs'] },
-  cloud: { door: true, may: [...RECORDS, 'http-client'] },
-  tools: { door: true, may: [...RECORDS, 'http-client', 'logs'] },
-  // Local models: which process has which one, and their files.
-  providers: { may: [...RECORDS, 'models', 'engine', 'cloud'] },
-  runtime: { may: [...RECORDS, 'kernel'] },
-  // Several daemons on one log.
-  fleet: { door: true, may: [...RECORDS, 'kernel', 'runtime'] },
-  transport: { may: [...RECORDS, 'kernel', 'runtime', 'logs', 'tools'] },
-  dialects: { door: true, may: [...RECORDS, 'runtime', 'transport'] },
-  grpc: { door: true, may: [...RECORDS, 'kernel', 'runtime', 'transport'] },
-  // Browser programs, which the daemon serves as files.
-  console: { door: true, may: [] },
-  daemon: { may: [...WORK, 'transport', 'dialects', 'grpc'] },
-  cli: { may: [...WORK, 'engine', 'transport', 'daemon'] },
-};
-
-/** Files directly in `src` that are not of the package `base`. */
-const OF_FILE: Record<string, string> = { 'src/main.ts': 'cli', 'src/daemon.ts': 'daemon' };
-const BASE_FOLDERS = ['src/async', 'src/forms'];
+import { folderOf as folderOfPackage, packageOf as packageOfFile, packages } from './packages.ts';
 
 /** Entries of processes and threads. Any other file that nothing imports is dead. */
 const entries: Record<string, string> = {
@@ -157,14 +105,14 @@ test('a package with a door is entered by it only', () => {
       return (
         packages[other]?.door === true &&
         packageOfFile(from) !== other &&
-        to !== `src/${other}/index.ts`
+        to !== `${folderOfPackage(other)}/index.ts`
       );
     })
     .map(({ from, to }) => `${from} → ${to}`);
   assert.equal(past, []);
   for (const [name, { door }] of Object.entries(packages))
     if (door === true && name !== 'console')
-      assert.ok(files.includes(`src/${name}/index.ts`), `src/${name} has no index.ts`);
+      assert.ok(files.includes(`${folderOfPackage(name)}/index.ts`), `${name} has no index.ts`);
 });
 
 test('the table has each package, lowest first, and allows only what is used', () => {
@@ -277,13 +225,6 @@ test('only the engine process loads the engine', () => {
   assert.ok(loaders.length > 0);
   for (const file of loaders) assert.ok(file.startsWith('src/engine/'), file);
 });
-
-function packageOfFile(file: string): string {
-  const [top = '', folder = ''] = file.split('/');
-  if (top === 'machines') return top;
-  if (BASE_FOLDERS.includes(`${top}/${folder}`)) return 'base';
-  return OF_FILE[file] ?? (folder.endsWith('.ts') ? 'base' : folder);
-}
 
 /**
  * `src/transport` for `src/transport/http/server.ts`. A file directly in `src` is its own folder.

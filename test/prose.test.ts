@@ -53,7 +53,7 @@ test('no comment of the program begins with a pronoun instead of its noun', () =
  */
 const LONG_LINES = [
   'src/cli/service/launch-agent.ts',
-  'src/config/provider.ts',
+  'src/config/providers/provider.ts',
   'src/logs/plain.ts',
   'src/logs/log.ts',
   'src/kernel/store/inspect/audit.ts',

@@ -12,14 +12,16 @@ import {
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
+import { isTestOf, packages } from './packages.ts';
 import { ProcessorTime } from './runner/processor-time.ts';
 import { type Outcome, runFile, skipReasons } from './runner/run-file.ts';
 import { runTogether } from './runner/together.ts';
-import { filesOf, isShared, TIERS, type Tier } from './tiers.ts';
+import { changedFirst, filesOf, isShared, TIERS, type Tier } from './tiers.ts';
 
 /**
- * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 4] [--bound
- * 600] [--leave 20] [--bail] [--root test] [--lacked 'no chromium']`.
+ * Runs the tests: `node test/run.ts [filter…] [--package dialects] [--tier all|quick] [--coverage]
+ * [--jobs 4] [--bound 600] [--leave 20] [--bail] [--root test] [--lacked 'no chromium']`. Files
+ * that import what the working tree changed go first.
  *
  * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a
  * `before` hook that throws, a pattern without a match. Here each of these fails. So does a file
@@ -35,10 +37,12 @@ const { values, positionals: filters } = parseArgs({
   allowPositionals: true,
   options: {
     tier: { type: 'string', default: 'all' },
+    /** Only the tests of a package: see `test/packages.ts`. */
+    package: { type: 'string' },
     coverage: { type: 'boolean', default: false },
     /** Files at one time. A file waits for a third of its time, and four left two cores idle. */
     jobs: { type: 'string', default: String(Math.min(5, availableParallelism() + 3)) },
-    /** Most files of one process; of slow ones a quarter. 16, or 1 where a filter names them. */
+    /** Most files of one process; of slow ones a quarter. 40, or 1 where a filter names them. */
     together: { type: 'string' },
     /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },
@@ -92,8 +96,22 @@ function findFiles(): string[] {
     .map((file) => shown(join(root, file)))
     .filter((file) => values.root !== 'test' || !file.startsWith('test/fixtures/'))
     .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
+    .filter((file) => values.package === undefined || isTestOf(known(values.package), file))
     .filter((file) => values.lacked.length === 0 || isLacking(file));
-  return filesOf(tier, files);
+  return changedFirst(filesOf(tier, files), readChanged());
+}
+
+function known(name: string): string {
+  if (name in packages) return name;
+  throw new Error(`--package is one of ${Object.keys(packages).join(', ')}`);
+}
+
+/** The files that the working tree has and the last commit has not, or has otherwise. */
+function readChanged(): string[] {
+  const { stdout } = spawnSync('git', ['status', '--porcelain', '-z', '--no-renames'], {
+    encoding: 'utf8',
+  });
+  return (stdout ?? '').split('\0').map((line) => line.slice('XY '.length));
 }
 
 /** Whether the run before skipped tests of a file for such a reason. A failure there is kept. */
@@ -163,7 +181,7 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
 
 /** What a process runs: one file, or several that share it. */
 function unitsOf(files: readonly string[]): string[][] {
-  const size = Number(values.together ?? (filters.length > 0 ? 1 : 16));
+  const size = Number(values.together ?? (filters.length > 0 ? 1 : 40));
   const small = new Set(filesOf('quick', files));
   const units: string[][] = [];
   /** The unit that is not full, of small files and of slow ones. */

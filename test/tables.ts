@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { commands, globalFlags } from '../src/cli/commands.ts';
-import { type AdapterSpec, adapters } from '../src/config/adapters.ts';
 import { historySpecs } from '../src/config/history.ts';
-import { type KnownProvider, knownProviders } from '../src/config/known-providers.ts';
 import type { SettingSpec } from '../src/config/layers.ts';
-import { providerFields } from '../src/config/provider.ts';
+import { type AdapterSpec, adapters } from '../src/config/providers/adapters.ts';
+import { type KnownProvider, knownProviders } from '../src/config/providers/known-providers.ts';
+import { providerFields } from '../src/config/providers/provider.ts';
 import { settingSpecs } from '../src/config/settings.ts';
 import { routes } from '../src/daemon/routes.ts';
 import { CALLS } from '../src/engine/forms/calls.ts';

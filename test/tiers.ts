@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
-import { importsOf } from './layers.ts';
+import { existsSync, globSync } from 'node:fs';
+import { type Import, importsOf, throughDoors } from './layers.ts';
 
 /**
  * Which files a tier runs, and in which order.
@@ -30,7 +30,7 @@ export const SLOWEST: readonly string[] = [
   'test/browser/',
   'test/e2e/walk.test.ts',
   'test/walk/kernel.test.ts',
-  'test/providers/local/engine.test.ts',
+  'test/engine/engine.test.ts',
   'test/providers/local/hostile-models.test.ts',
   'test/providers/local/resume',
   'test/kernel/store/projection.test.ts',
@@ -41,6 +41,7 @@ export const SLOWEST: readonly string[] = [
   'test/machines/daemon-paths.test.ts',
   'test/models/',
   'test/e2e/',
+  'test/engine/',
   'test/providers/local/',
   'test/providers/mini/',
   'test/kernel/store/',
@@ -65,10 +66,10 @@ export const SLOWEST: readonly string[] = [
 /** Small files in folders of slow ones. */
 const SMALL: Readonly<Record<string, string>> = {
   'test/models': 'catalogue failure hub/choose hub/reference pull ranges together',
-  'test/providers/local':
-    'decoder engine-builds gpu idle memory-watch messages model-files output-batcher prompt-parts ' +
-    'reader/reader repetition sequences server-provider threads threads-now time-limit token-text',
-  'test/providers/mini': 'confidence',
+  'test/engine':
+    'confidence decoder gpu idle output-batcher prompt-parts reader/reader repetition sequences ' +
+    'threads threads-now time-limit token-text',
+  'test/providers/local': 'engine-builds memory-watch messages model-files server-provider',
   'test/kernel/store':
     'chain damaged-page indexes memory-fleet presence prune-order run-age ' +
     'schema short-run sync thrown-error transfer/import',
@@ -81,13 +82,35 @@ export const SMALL_FILES: ReadonlySet<string> = new Set(
 );
 
 const SPAWN = 'node:child_process';
-const ENGINE = /^(src\/engine\/native\/|koffi$|node-llama-cpp$)/;
+const ENGINE = /^(src\/engine\/|koffi$|node-llama-cpp$)/;
 
 /** The files of a tier, in the order in which they run. */
 export function filesOf(tier: Tier, files: readonly string[]): string[] {
   const chosen = tier === 'all' ? files : quick(files);
   return chosen.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
+
+/** The same files: those that import a changed one, directly or not, go first. */
+export function changedFirst(files: readonly string[], changed: readonly string[]): string[] {
+  const sources = changed.filter((file) => /^(src|machines|test)\/.*\.ts$/.test(file));
+  if (sources.length === 0) return [...files];
+  const imports = throughDoors(
+    globSync('{src,machines,test}/**/*.ts').flatMap((file) =>
+      importsOf(file.replaceAll('\\', '/')),
+    ),
+  );
+  const users = new Map<string, string[]>();
+  for (const { from, to } of imports.filter(isLoaded))
+    users.set(to, [...(users.get(to) ?? []), from]);
+  const affected = new Set(sources);
+  for (const file of affected) for (const user of users.get(file) ?? []) affected.add(user);
+  return [
+    ...files.filter((file) => affected.has(file)),
+    ...files.filter((file) => !affected.has(file)),
+  ];
+}
+
+const isLoaded = ({ kind }: Import) => kind !== 'type';
 
 function quick(files: readonly string[]): string[] {
   const isSmall = (file: string) => SMALL_FILES.has(file) || rank(file) === SLOWEST.length;

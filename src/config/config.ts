@@ -11,8 +11,8 @@ import {
 } from './layers.ts';
 import { readModelChoices } from './models-file.ts';
 import type { ModelPresets } from './presets.ts';
-import { type ProviderConfig, readProvider } from './provider.ts';
-import { readAddedProviders } from './providers-file.ts';
+import { type ProviderConfig, readProvider } from './providers/provider.ts';
+import { readAddedProviders } from './providers/providers-file.ts';
 import { type RenamedSetting, removedVariables, renamedSettings } from './renamed.ts';
 import { type Settings, settingSpecs } from './settings.ts';
 import { splitPassword } from './store/address.ts';

@@ -1,11 +1,16 @@
 import type { ToolCall } from '../../machines/tool-call.ts';
 import type { RunRecord } from '../contract/contract.ts';
 import type { OutputPart, TokenLogprob } from '../contract/messages/parts.ts';
-import { sendLarge } from '../transport/http/large.ts';
-import type { Context } from '../transport/http/route.ts';
-import { requestOver } from '../transport/http/run-request.ts';
-import { type Live, type LiveOptions, sendLive, whyCut } from '../transport/stream/live.ts';
-import { PIECE_BYTES } from '../transport/stream/unsent-bytes.ts';
+import {
+  type Context,
+  type Live,
+  type LiveOptions,
+  PIECE_BYTES,
+  requestOver,
+  sendLarge,
+  sendLive,
+  whyCut,
+} from '../transport/index.ts';
 import {
   type AnswerEnd,
   followAnswer,
@@ -119,8 +124,8 @@ export async function sendAnswer(
 
 /**
  * Streams an answer: `work` writes each piece in the form of its API. The bounds are those of all
- * streams, see `http/live.ts`. A run that fails before its first piece is an HTTP error. `present`
- * is the run at the target that the last piece is of. `runs`: `work` is called for each of them,
+ * streams: see `stream/live.ts`. A run that fails before its first piece is an HTTP error.
+ * `present` is the run at the target that the last piece is of. `runs`: `work` is called for each of them,
  * and the first one is `run`. Null: it is the only one.
  */
 export async function streamAnswer(

@@ -1,5 +1,4 @@
-import type { Route } from '../transport/http/route.ts';
-import type { SocketRoute } from '../transport/socket-route.ts';
+import type { Route, SocketRoute } from '../transport/index.ts';
 import { anthropicRoutes } from './anthropic/messages.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
 import { conversationRoutes } from './openai/conversations.ts';

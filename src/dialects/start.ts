@@ -1,9 +1,7 @@
 import { withoutNull, wrong } from '../contract/check.ts';
 import type { RequestSource, RunInput, RunRecord } from '../contract/contract.ts';
 import { parseRunInput, spanOf } from '../contract/inputs.ts';
-import { cancelWhenGone } from '../transport/cancel-when-gone.ts';
-import type { Context } from '../transport/http/route.ts';
-import { clientGone, clientOf, withKey } from '../transport/http/run-request.ts';
+import { type Context, cancelWhenGone, clientGone, clientOf, withKey } from '../transport/index.ts';
 
 /** How an API asked. `fields` is plain JSON: what the API needs to describe the run later. */
 export interface ApiRequest {

@@ -1,5 +1,5 @@
 import type { ServerWritableStream } from '@grpc/grpc-js';
-import type { SharedBytes, UnsentBytes } from '../transport/stream/unsent-bytes.ts';
+import type { SharedBytes, UnsentBytes } from '../transport/index.ts';
 
 export type Streaming = ServerWritableStream<unknown, object>;
 

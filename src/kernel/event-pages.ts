@@ -1,7 +1,7 @@
 import { createGate } from '../async/gate.ts';
 import { ShortLived } from '../async/short-lived.ts';
-import { textLength } from './instance.ts';
-import type { StoredEvent } from './store/port.ts';
+import { sizeInMemory } from './instance.ts';
+import type { StoredEvent } from './store/index.ts';
 
 /** Pages read from the store at one time, for all followers together. */
 const READS = 4;
@@ -192,7 +192,7 @@ export class EventPage<B extends Sized> {
     this.events = stored.map(({ seq, stream, version, type }, index) => {
       return { seq, stream, version, type, index };
     });
-    this.size = stored.reduce((sum, { data }) => sum + textLength(data), 0);
+    this.size = stored.reduce((sum, { data }) => sum + sizeInMemory(data), 0);
     this.content = { stored, form };
   }
 

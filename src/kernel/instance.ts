@@ -10,7 +10,7 @@ import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
 import type { Count, Pending } from './committer.ts';
 import { machineOf } from './registry.ts';
-import type { RunRow, StoredEvent } from './store/port.ts';
+import type { RunRow, StoredEvent } from './store/index.ts';
 import { isRun, stream as keys, type Proposal } from './stream.ts';
 
 /**
@@ -161,17 +161,17 @@ export function answerOf(instance: Instance | undefined): Pick<RunContext, 'outp
 
 /** What an event takes beside the state, which has all that the first one says. */
 function keptLength({ version, data }: StoredEvent): number {
-  return version === 1 ? 0 : textLength(data);
+  return version === 1 ? 0 : sizeInMemory(data);
 }
 
 /** About what a value takes: its texts, and something for the rest. */
-export function textLength(value: unknown): number {
+export function sizeInMemory(value: unknown): number {
   if (typeof value === 'string') return 16 + value.length;
   if (typeof value !== 'object' || value === null) return 8;
   let length = 64;
-  if (Array.isArray(value)) for (const inner of value) length += textLength(inner);
+  if (Array.isArray(value)) for (const inner of value) length += sizeInMemory(inner);
   // A list of the values would be garbage of each event.
-  else for (const name in value) length += textLength((value as Record<string, unknown>)[name]);
+  else for (const name in value) length += sizeInMemory((value as Record<string, unknown>)[name]);
   return length;
 }
 

@@ -1,8 +1,8 @@
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { textLength } from './instance.ts';
+import { sizeInMemory } from './instance.ts';
 import type { Kernel } from './kernel.ts';
-import type { StoredEvent } from './store/port.ts';
+import type { StoredEvent } from './store/index.ts';
 
 /**
  * The end of the whole log, kept in memory for its followers.
@@ -61,7 +61,7 @@ export class LogTail {
   private keep(event: StoredEvent): void {
     const last = this.events.at(-1)?.seq ?? event.seq - 1;
     if (event.type === 'daemon.history_pruned' || event.seq !== last + 1) this.forget();
-    const size = textLength(event.data);
+    const size = sizeInMemory(event.data);
     this.events.push(event);
     this.sizes.push(size);
     this.bytes += size;

@@ -11,8 +11,8 @@ import type { ModelRecord } from '../contract/model-record.ts';
 import type { Reading, ReadOptions } from '../contract/reading.ts';
 
 /**
- * The port to providers of answers. Implementations are in `src/providers/`; only the runtime calls
- * them.
+ * The port to providers of answers. Implementations are in `src/providers/` and `src/cloud/`; only
+ * the runtime calls them.
  */
 
 export type OutputPart =

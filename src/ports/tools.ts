@@ -3,7 +3,7 @@ import type { MediaPart } from '../contract/messages/parts.ts';
 import type { ToolPolicy } from '../contract/words.ts';
 
 /**
- * The port to servers of tools. The rest of `src/tools/` implements it; only the runtime calls it.
+ * The port to servers of tools. `src/tools/` implements it; only the runtime calls it.
  */
 
 export interface ToolInfo {

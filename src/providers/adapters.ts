@@ -1,5 +1,5 @@
 import { createRemoteProvider, createSdkProvider } from '../cloud/index.ts';
-import type { ProviderConfig } from '../config/provider.ts';
+import type { ProviderConfig } from '../config/index.ts';
 import { filledHint, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { ProviderKeys } from '../ports/keys.ts';

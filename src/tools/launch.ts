@@ -1,5 +1,4 @@
-import type { McpServerConfig } from '../config/mcp-file.ts';
-import { type Reference, referencesIn } from '../config/reference.ts';
+import { type McpServerConfig, type Reference, referencesIn } from '../config/index.ts';
 import { SvcError } from '../errors.ts';
 
 /** What a server is started with: its configuration with the values of its references. */

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { providersFile } from '../../src/config/providers-file.ts';
+import { providersFile } from '../../src/config/providers/providers-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
 

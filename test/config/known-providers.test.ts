@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { adapterSpec } from '../../src/config/adapters.ts';
 import { isLoopback } from '../../src/config/address.ts';
-import { type KnownProvider, knownProviders } from '../../src/config/known-providers.ts';
-import { type ProviderConfig, readProvider } from '../../src/config/provider.ts';
+import { adapterSpec } from '../../src/config/providers/adapters.ts';
+import { type KnownProvider, knownProviders } from '../../src/config/providers/known-providers.ts';
+import { type ProviderConfig, readProvider } from '../../src/config/providers/provider.ts';
 
 const rows = Object.entries<KnownProvider>(knownProviders);
 const read = (id: string, settings: object = {}) => readProvider(id, settings, 'here');

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readProvider } from '../../src/config/provider.ts';
-import { addedProvider, changedProvider } from '../../src/config/provider-request.ts';
+import { readProvider } from '../../src/config/providers/provider.ts';
+import { addedProvider, changedProvider } from '../../src/config/providers/provider-request.ts';
 import type { SvcError } from '../../src/errors.ts';
 
 /** What a request makes of the settings of a provider. */

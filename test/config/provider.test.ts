@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Config, loadConfig } from '../../src/config/config.ts';
-import { readProvider } from '../../src/config/provider.ts';
+import { readProvider } from '../../src/config/providers/provider.ts';
 import { SvcError } from '../../src/errors.ts';
 import { providerConfig } from '../helpers/provider-config.ts';
 

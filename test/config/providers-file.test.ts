@@ -19,7 +19,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { withLock } from '../../src/config/lock.ts';
-import { providersFile, removeProvider, saveProvider } from '../../src/config/providers-file.ts';
+import {
+  providersFile,
+  removeProvider,
+  saveProvider,
+} from '../../src/config/providers/providers-file.ts';
 import { SvcError } from '../../src/errors.ts';
 import { providerConfig } from '../helpers/provider-config.ts';
 import { gate } from '../helpers/scripted-provider.ts';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { execute } from '../../src/cli/execute.ts';
-import { bootUntilEnd } from '../../src/daemon.ts';
+import { bootUntilEnd } from '../../src/daemon/index.ts';
 import { SvcError } from '../../src/errors.ts';
 
 const UNCAUGHT = ['uncaughtException', 'unhandledRejection'] as const;

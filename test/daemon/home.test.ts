@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ownHome } from '../../src/daemon.ts';
+import { ownHome } from '../../src/daemon/index.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { prepareHome, readSecret } from '../../src/home/home.ts';
 import { findPaths } from '../../src/home/paths.ts';

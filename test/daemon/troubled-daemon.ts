@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { serveDaemon } from '../../src/daemon.ts';
+import { serveDaemon } from '../../src/daemon/index.ts';
 import { asSvcError, SvcError } from '../../src/errors.ts';
 import { findPaths } from '../../src/home/paths.ts';
 import { packError } from '../../src/kernel/store/sqlite/thrown-error.ts';

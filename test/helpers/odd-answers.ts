@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProviderConfig } from '../../src/config/provider.ts';
+import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 import type { Asking } from './asking.ts';
 import { outcome, remote } from './remote.ts';
 import { type Exchange, Upstream } from './upstream.ts';

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../src/config/provider.ts';
+import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 
 /** Complete settings of a provider, with the given ones. */
 export function providerConfig(given: Partial<ProviderConfig> = {}): ProviderConfig {

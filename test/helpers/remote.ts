@@ -1,5 +1,5 @@
 import { createKeys } from '../../src/config/keys/keys.ts';
-import type { ProviderConfig } from '../../src/config/provider.ts';
+import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 import {
   type OutputPart as AnswerPart,
   partsAfter,

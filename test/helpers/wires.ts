@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { ProviderConfig } from '../../src/config/provider.ts';
+import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 
 /**
  * The documented wire formats, chunk by chunk. The reasoning is `Hm.`, the text is `Hello`. A call

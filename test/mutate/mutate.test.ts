@@ -79,7 +79,7 @@ test('each fault has its switch, also inside another one', () => {
 test('a planted fault is found by a test near to it, and no copy is left', () => {
   const { stdout, stderr, status } = mutate('--file', 'src/async/clock.ts:40', '--count', '1');
   assert.match(stderr, PARSER_ENDED);
-  assert.match(stdout, /^src\/kernel\/clock\.ts:40 {2}.*\n {2}test\/.*\.test\.ts$/m);
+  assert.match(stdout, /^src\/async\/clock\.ts:40 {2}.*\n {2}test\/.*\.test\.ts$/m);
   assert.match(stdout, /^1 found, 0 not found, seed 1$/m);
   assert.is(status, 0);
   assert.equal(
@@ -111,7 +111,7 @@ test('faults that it does not get to are not found', async () => {
 
 test('the list names faults without trying them', () => {
   const { stdout, status } = mutate('--file', 'src/async/clock.ts:40', '--list');
-  assert.match(stdout, /^src\/kernel\/clock\.ts:40 {2}- is \+: .*$/m);
+  assert.match(stdout, /^src\/async\/clock\.ts:40 {2}- is \+: .*$/m);
   assert.not.match(stdout, 'found');
   assert.is(status, 0);
 });

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { offer } from '../../src/cli/provider/discover.ts';
-import { knownProviders } from '../../src/config/known-providers.ts';
+import { knownProviders } from '../../src/config/providers/known-providers.ts';
 import { discoverServers, SERVERS } from '../../src/providers/discover.ts';
 
 /** Servers that answer only the given paths; the others get `otherwise`. */

@@ -1,5 +1,5 @@
 import { type Config, loadConfig } from '../../src/config/config.ts';
-import type { ProviderConfig } from '../../src/config/provider.ts';
+import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 import type { SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import { providerConfig } from '../helpers/provider-config.ts';
 import type { Random } from './random.ts';

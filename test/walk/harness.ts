@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { daemonMachine } from '../../machines/daemon/chart.ts';
 import { describe } from '../../machines/describe.ts';
-import { providersFile } from '../../src/config/providers-file.ts';
+import { providersFile } from '../../src/config/providers/providers-file.ts';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import type { StoredEvent } from '../../src/kernel/store/port.ts';
 import { createSqliteStore } from '../../src/kernel/store/sqlite/sqlite.ts';

@@ -1,4 +1,4 @@
-import { suggest } from '../../config/suggest.ts';
+import { suggest } from '../../config/index.ts';
 import { columns } from '../parse/help.ts';
 
 /** What a line of a chat asks of the chat itself. */

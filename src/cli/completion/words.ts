@@ -1,6 +1,4 @@
-import { adapters } from '../../config/adapters.ts';
-import { knownProviders } from '../../config/known-providers.ts';
-import { settingWords } from '../../config/setting-keys.ts';
+import { adapters, knownProviders, settingWords } from '../../config/index.ts';
 import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/words.ts';
 import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 import { programs } from '../launch/programs.ts';

@@ -1,6 +1,4 @@
-import { type Config, loadConfig } from '../../config/config.ts';
-import { isPostgres } from '../../config/store/address.ts';
-import { storePassword } from '../../config/store/password.ts';
+import { type Config, isPostgres, loadConfig, storePassword } from '../../config/index.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 
 /** How to reach the database that the configuration names. Throws config_invalid. */

@@ -1,7 +1,4 @@
-import type { Source } from '../../config/layers.ts';
-import { isRemoved } from '../../config/renamed.ts';
-import { findSetting, settingKeys } from '../../config/setting-keys.ts';
-import { suggest } from '../../config/suggest.ts';
+import { findSetting, isRemoved, type Source, settingKeys, suggest } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 
 export type Setting = NonNullable<ReturnType<typeof findSetting>>;

@@ -3,8 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { parseAddress } from '../../config/address.ts';
-import type { Settings } from '../../config/settings.ts';
+import { parseAddress, type Settings } from '../../config/index.ts';
 import { LOG_LEVELS } from '../../contract/words.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
@@ -25,7 +24,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       await stopDaemon({ paths, force: false, timeout_ms: undefined, keepsStarts: true });
     }
     await mayTakeOver(paths);
-    const { serveDaemon } = await import('../../daemon.ts');
+    const { serveDaemon } = await import('../../daemon/index.ts');
     return await serveDaemon({ paths, flags: settingFlags(flags), background, json });
   } catch (thrown) {
     const error = asSvcError(thrown);

@@ -1,4 +1,4 @@
-import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
+import { mcpFile, readMcpFile } from '../../config/index.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** The servers of tools: the file, and what the daemon knows of them. */

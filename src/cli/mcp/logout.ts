@@ -1,3 +1,4 @@
+import { loadStoredKeys } from '../../config/index.ts';
 import { errors } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { defaultLimits } from '../../limits.ts';
@@ -21,7 +22,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** The daemon ends its session. Resolves with what became of the tokens; null without a login. */
 export async function forgetLogin(paths: Paths, name: string): Promise<Revocation | null> {
   const [{ mcpLogin, StoredKeys }, { revoke }] = await Promise.all([
-    import('../../config/keys/stored-keys.ts'),
+    loadStoredKeys(),
     loadRevocation(),
   ]);
   const store = mcpLogin(new StoredKeys(paths.keys), name);

@@ -1,6 +1,6 @@
 import { errors } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
-import type { Results } from '../../transport/control/protocol.ts';
+import type { Results } from '../../transport/index.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, localTime, parameters, shortened } from '../print/format.ts';

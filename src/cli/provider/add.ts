@@ -1,9 +1,14 @@
-import { loadConfig } from '../../config/config.ts';
-import { splitReference } from '../../config/key-reference.ts';
-import { knownProvider, knownProviders } from '../../config/known-providers.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
-import { addedProvider } from '../../config/provider-request.ts';
-import { suggest } from '../../config/suggest.ts';
+import {
+  addedProvider,
+  knownProvider,
+  knownProviders,
+  loadConfig,
+  loadProvidersFile,
+  loadStoredKeys,
+  type ProviderConfig,
+  splitReference,
+  suggest,
+} from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -82,7 +87,7 @@ async function addToFile(
       param: 'id',
       hint: `To change it: svc provider set ${id} --help`,
     });
-  const { saveProvider } = await import('../../config/providers-file.ts');
+  const { saveProvider } = await loadProvidersFile();
   await saveProvider(paths.config, id, settings);
   return shown(id, settings);
 }
@@ -129,7 +134,7 @@ async function isKeyAbsent(
 ): Promise<boolean> {
   const variable = key === null ? null : variableOf(key);
   if (variable === null || process.env[variable]) return false;
-  const { StoredKeys } = await import('../../config/keys/stored-keys.ts');
+  const { StoredKeys } = await loadStoredKeys();
   return new StoredKeys(paths.keys).place(id) === null;
 }
 

@@ -1,8 +1,7 @@
-import { loadConfig } from '../../config/config.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
+import { loadConfig, type ProviderConfig } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { Results } from '../../transport/control/protocol.ts';
+import type { Results } from '../../transport/index.ts';
 
 /** A provider; without a daemon `since` is unknown. */
 export type ProviderView = Omit<Results['provider.test'], 'since'> & { since: string | null };

@@ -1,5 +1,4 @@
-import { loadConfig } from '../../config/config.ts';
-import { saveModelChoices } from '../../config/models-file.ts';
+import { loadConfig, loadProvidersFile, saveModelChoices } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -27,7 +26,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 async function removeFromFile(paths: Paths, id: string): Promise<ProviderView> {
   const { providers } = loadConfig(paths.config);
   const settings = configOf(id, providers, 'cannot be removed');
-  const { removeProvider } = await import('../../config/providers-file.ts');
+  const { removeProvider } = await loadProvidersFile();
   await removeProvider(paths.config, id);
   await saveModelChoices(paths.config, (choices) =>
     choices.provider === id ? { ...choices, provider: null } : choices,

@@ -1,6 +1,9 @@
-import { loadConfig } from '../../config/config.ts';
-import { changedProvider } from '../../config/provider-request.ts';
-import { refuseConfigured } from '../../config/refuse-configured.ts';
+import {
+  changedProvider,
+  loadConfig,
+  loadProvidersFile,
+  refuseConfigured,
+} from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -60,7 +63,7 @@ async function changeFile(
   const present = configOf(id, config.providers, 'has no settings of a provider');
   refuseConfigured(config, `providers.${id}`, `The provider ${id}`);
   const settings = changedProvider(id, present, change, WHERE);
-  const { saveProvider } = await import('../../config/providers-file.ts');
+  const { saveProvider } = await loadProvidersFile();
   await saveProvider(paths.config, id, settings);
   return shown(id, settings);
 }

@@ -1,5 +1,4 @@
-import { adapters } from '../../config/adapters.ts';
-import { brief } from '../../config/text.ts';
+import { adapters, brief } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Flags } from '../context.ts';

@@ -1,6 +1,4 @@
-import { loadConfig } from '../../config/config.ts';
-import { PROMPT_PLACE, type Preset } from '../../config/presets.ts';
-import { suggest } from '../../config/suggest.ts';
+import { loadConfig, PROMPT_PLACE, type Preset, suggest } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 

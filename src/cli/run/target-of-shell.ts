@@ -1,3 +1,4 @@
+import { loadConfigReader } from '../../config/index.ts';
 import type { Paths } from '../../home/paths.ts';
 import { absoluteModel } from './run-input.ts';
 
@@ -29,7 +30,7 @@ async function namesProvider(model: string, { config }: Paths): Promise<boolean>
   const [, first] = /^([^\\/]*)[\\/]/.exec(model) ?? [];
   if (first === undefined) return false;
   if (['', '.', '..', 'local'].includes(first) || model.includes('\\')) return true;
-  const { loadConfig } = await import('../../config/config.ts');
+  const { loadConfig } = await loadConfigReader();
   try {
     return Object.hasOwn(loadConfig(config).providers, first);
   } catch {

@@ -1,9 +1,8 @@
 import { asSvcError, SvcError } from '../../errors.ts';
 import { programVersion } from '../../home/version.ts';
-import type { StoredEvent } from '../../kernel/store/port.ts';
+import type { StoredEvent } from '../../kernel/store/index.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { exportRun } from '../../runtime/history/export.ts';
-import { redacted } from '../../runtime/history/redact.ts';
+import { exportRun, redacted } from '../../runtime/index.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';

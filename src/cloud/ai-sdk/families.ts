@@ -1,7 +1,5 @@
 import type { EmbeddingModelV4, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import type { AdapterName } from '../../config/adapters.ts';
-import { unauthorised } from '../../config/keys/key-file.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
+import { type AdapterName, type ProviderConfig, unauthorised } from '../../config/index.ts';
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { ITEM, REDACTED, THOUGHT } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/provider.ts';
+import type { ProviderConfig } from '../../config/index.ts';
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
 

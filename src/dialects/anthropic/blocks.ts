@@ -3,7 +3,7 @@ import { wrong } from '../../contract/check.ts';
 import type { Message, MessagePart, Role } from '../../contract/messages/parts.ts';
 import { REDACTED } from '../../contract/messages/parts.ts';
 import { anything, flag, object, text } from '../../contract/vocabulary.ts';
-import { servedName } from '../../runtime/tools/served-tools.ts';
+import { servedName } from '../../runtime/index.ts';
 import { Besides } from '../seal.ts';
 import { signedBy } from './answer.ts';
 import { documentParts, type FileTexts } from './documents.ts';

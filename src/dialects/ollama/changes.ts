@@ -1,15 +1,16 @@
 import * as v from 'valibot';
-import { EXAMPLE_ROLES, type ModelPreset } from '../../config/presets.ts';
+import { EXAMPLE_ROLES, type ModelPreset } from '../../config/index.ts';
 import { check, withoutNull, wrong } from '../../contract/check.ts';
 import { anything, flag, name, named, object, oneOf, words } from '../../contract/vocabulary.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import { aliasOf } from '../../runtime/models/alias.ts';
-import { GO_HINT, GO_TEMPLATE, isGoTemplate } from '../../runtime/models/modelfile.ts';
-import type { PullRecord } from '../../runtime/pulls/record.ts';
-import { sendJson } from '../../transport/http/reply.ts';
-import type { Context } from '../../transport/http/route.ts';
-import { CLIENT, clientGone } from '../../transport/http/run-request.ts';
-import { sendLive } from '../../transport/stream/live.ts';
+import {
+  aliasOf,
+  GO_HINT,
+  GO_TEMPLATE,
+  isGoTemplate,
+  type PullRecord,
+} from '../../runtime/index.ts';
+import { CLIENT, type Context, clientGone, sendJson, sendLive } from '../../transport/index.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { digestOf, modelIn, modelParams } from './models.ts';

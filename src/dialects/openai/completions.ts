@@ -10,9 +10,7 @@ import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { runInput } from '../../contract/run.ts';
 import { briefly, filled } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { sendJson } from '../../transport/http/reply.ts';
-import type { Context } from '../../transport/http/route.ts';
-import { answerEnds, clientGone, clientOf } from '../../transport/http/run-request.ts';
+import { answerEnds, type Context, clientGone, clientOf, sendJson } from '../../transport/index.ts';
 import type { Answer } from '../answer.ts';
 import { idIn } from '../ids.ts';
 import {

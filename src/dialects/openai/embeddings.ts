@@ -12,9 +12,14 @@ import {
   text,
   words,
 } from '../../contract/vocabulary.ts';
-import { sendLarge } from '../../transport/http/large.ts';
-import { type Context, type Route, route } from '../../transport/http/route.ts';
-import { answerEnds, clientOf } from '../../transport/http/run-request.ts';
+import {
+  answerEnds,
+  type Context,
+  clientOf,
+  type Route,
+  route,
+  sendLarge,
+} from '../../transport/index.ts';
 import { textsOf, tokens } from './parameters.ts';
 
 /** The body of POST /v1/embeddings. */

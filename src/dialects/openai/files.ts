@@ -1,5 +1,5 @@
 import { wrong } from '../../contract/check.ts';
-import type { Context } from '../../transport/http/route.ts';
+import type { Context } from '../../transport/index.ts';
 import { documentFrame, type Reading, readingOf, textOfFile } from '../documents/documents.ts';
 import type { ChatMessage, FilePart } from './chat-messages.ts';
 

@@ -1,7 +1,12 @@
 import { SvcError } from '../../errors.ts';
-import type { LogHead, LogSource, UsageRow } from '../../kernel/store/transfer/port.ts';
-import { type EmbeddingUsage, rowsOf } from '../../kernel/store/usage.ts';
-import type { Shape } from '../../kernel/store/usage-sums.ts';
+import {
+  type EmbeddingUsage,
+  type LogHead,
+  type LogSource,
+  rowsOf,
+  type Shape,
+  type UsageRow,
+} from '../../kernel/store/index.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';

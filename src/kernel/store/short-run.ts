@@ -76,7 +76,7 @@ export function shortRecord<R extends object>(record: R): R & { shortened?: true
 }
 
 /** Characters of the texts and lists of a record. */
-export function textLength(record: object): number {
+export function recordLength(record: object): number {
   const values = record as Record<string, unknown>;
   return [...TEXTS, ...LISTS].reduce((sum, name) => sum + lengthOf(values[name]), 0);
 }

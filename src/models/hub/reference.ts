@@ -1,4 +1,4 @@
-import { isLoopback } from '../../config/address.ts';
+import { isLoopback } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 
 /** What a model is requested by. */

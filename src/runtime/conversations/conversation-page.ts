@@ -3,8 +3,7 @@ import type {
   ConversationPage,
   RunRecord,
 } from '../../contract/contract.ts';
-import type { RunRow } from '../../kernel/store/port.ts';
-import { openingOf } from '../../kernel/store/short-run.ts';
+import { openingOf, type RunRow } from '../../kernel/store/index.ts';
 import { type PageSources, pageOf } from '../runs/run-page.ts';
 
 interface Reads {

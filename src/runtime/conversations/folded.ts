@@ -1,7 +1,11 @@
-import { foldStream } from '../../kernel/fold.ts';
-import { Instance, textLength } from '../../kernel/instance.ts';
-import type { EventStore } from '../../kernel/store/port.ts';
-import type { ConversationKey, SnapshotOf } from '../../kernel/stream.ts';
+import {
+  type ConversationKey,
+  foldStream,
+  Instance,
+  type SnapshotOf,
+  sizeInMemory,
+} from '../../kernel/index.ts';
+import type { EventStore } from '../../kernel/store/index.ts';
 import { FOLDED_CHARACTERS, FOLDED_CONVERSATIONS } from '../../limits.ts';
 
 type Conversation = Instance<SnapshotOf<ConversationKey>>;
@@ -29,7 +33,7 @@ export class FoldedConversations {
     this.known.delete(key);
     if (folded === undefined) return undefined;
     const { boot_id, snapshot, version, seq } = folded as Conversation;
-    if (textLength(snapshot.context) <= FOLDED_CHARACTERS)
+    if (sizeInMemory(snapshot.context) <= FOLDED_CHARACTERS)
       this.known.set(key, { boot_id, snapshot, version, seq });
     const [oldest] = this.known.keys();
     if (this.known.size > FOLDED_CONVERSATIONS && oldest !== undefined) this.known.delete(oldest);

@@ -9,7 +9,7 @@ import type {
   RunRecord,
   ShortenedRun,
 } from '../../contract/contract.ts';
-import { SHORT_CHARACTERS, shortRecord, textLength } from '../../kernel/store/short-run.ts';
+import { recordLength, SHORT_CHARACTERS, shortRecord } from '../../kernel/store/index.ts';
 import { engineRecord, mainEngine, present } from '../health/engines.ts';
 import { faultyModels } from '../providers/records.ts';
 
@@ -51,7 +51,7 @@ export function providerState(snapshot: ProviderSnapshot, at: number): ProviderS
 export function withinBytes(runs: readonly RunRecord[], bytes_max: number): ShortenedRun[] {
   let room = bytes_max;
   return runs.map((run) => {
-    const length = textLength(run);
+    const length = recordLength(run);
     room -= length;
     if (room >= 0 || length <= 3 * SHORT_CHARACTERS) return run;
     return shortRecord(run);

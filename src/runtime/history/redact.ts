@@ -1,7 +1,7 @@
 import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { errors } from '../../errors.ts';
-import type { StoredEvent } from '../../kernel/store/port.ts';
+import type { StoredEvent } from '../../kernel/store/index.ts';
 
 /**
  * Removes from an event what a user wrote or chose, and keeps what the machines use. A fold leads

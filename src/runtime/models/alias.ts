@@ -1,5 +1,4 @@
-import type { Config } from '../../config/config.ts';
-import { hasOwnLoad, type ModelPresets, requestPart } from '../../config/presets.ts';
+import { type Config, hasOwnLoad, type ModelPresets, requestPart } from '../../config/index.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import { type Message, shortMessages } from '../../contract/messages/parts.ts';

@@ -3,7 +3,7 @@ import {
   EXAMPLES_MAX,
   type ExampleTurn,
   type ModelPreset,
-} from '../../config/presets.ts';
+} from '../../config/index.ts';
 import {
   fromOllama,
   ollamaOption,

@@ -1,11 +1,14 @@
-import type { Config } from '../../config/config.ts';
-import type { ModelChoices } from '../../config/models-file.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
-import { addedProvider, changedProvider } from '../../config/provider-request.ts';
-import { refuseConfigured } from '../../config/refuse-configured.ts';
+import {
+  addedProvider,
+  type Config,
+  changedProvider,
+  type ModelChoices,
+  type ProviderConfig,
+  refuseConfigured,
+} from '../../config/index.ts';
 import type { ProviderInput, ProviderRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { Kernel } from '../../kernel/kernel.ts';
+import type { Kernel } from '../../kernel/index.ts';
 import { unlessLate } from '../disk/refuse-when-stalled.ts';
 import { type ChangeConfig, providerSettings } from './change.ts';
 import { LOCAL, type Providers } from './providers.ts';

@@ -1,5 +1,5 @@
 import { SvcError } from '../../errors.ts';
-import type { EventStore } from '../../kernel/store/port.ts';
+import type { EventStore } from '../../kernel/store/index.ts';
 
 /** What a log knows of the ids of its runs. */
 export type RunNames = Pick<EventStore, 'runsNamed'> & {

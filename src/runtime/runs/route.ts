@@ -1,8 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { sameTarget } from '../../../machines/failover.ts';
-import type { Config } from '../../config/config.ts';
-import { hasOwnLoad } from '../../config/presets.ts';
-import type { ProviderConfig } from '../../config/provider.ts';
+import { type Config, hasOwnLoad, type ProviderConfig } from '../../config/index.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import type { Target } from '../../contract/events.ts';
 import { ownedBy, type RunRequest, shortMessages } from '../../contract/messages/parts.ts';

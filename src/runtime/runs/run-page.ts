@@ -1,8 +1,12 @@
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/index.ts';
 import type { RunListQuery, RunPage, RunRecord } from '../../contract/contract.ts';
 import { hasCode } from '../../errors.ts';
-import type { EventStore, RunRow } from '../../kernel/store/port.ts';
-import { shortRecord, textLength } from '../../kernel/store/short-run.ts';
+import {
+  type EventStore,
+  type RunRow,
+  recordLength,
+  shortRecord,
+} from '../../kernel/store/index.ts';
 
 export interface PageSources {
   store: Pick<EventStore, 'listRuns'>;
@@ -61,7 +65,7 @@ export async function pageOf<T>(
         continue;
       }
       const run = short ? shortRecord(whole) : whole;
-      length += textLength(run);
+      length += recordLength(run);
       if (page.rows.length > 0 && length > config.limits.page_bytes) return page;
       page.rows.push(await show(run, row));
       page.next = run.id;

@@ -4,9 +4,8 @@ import { get as getSecurely } from 'node:https';
 import { isIP } from 'node:net';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
-import { originOf } from '../../config/mcp-file.ts';
-import { readBounded } from '../../http-client/bounded-body.ts';
-import { isPublic, lookupOf } from '../../http-client/public-address.ts';
+import { originOf } from '../../config/index.ts';
+import { isPublic, lookupOf, readBounded } from '../../http-client/index.ts';
 import type { Limits } from '../../limits.ts';
 import { type BuiltInTool, builtInTool, Refusal, says } from './tool.ts';
 

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { isLoopback, parseAddress } from '../../config/address.ts';
-import type { Settings } from '../../config/settings.ts';
+import { isLoopback, parseAddress, type Settings } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import { HEADERS_MAX } from '../../limits.ts';
 import { type Holder, unbounded } from './holder.ts';

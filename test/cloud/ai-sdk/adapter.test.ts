@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createKeys } from '../../../src/config/keys/keys.ts';
-import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { ProviderConfig } from '../../../src/config/providers/provider.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { createRemote } from '../../../src/providers/adapters.ts';

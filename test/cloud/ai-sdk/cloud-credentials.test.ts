@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { ProviderConfig } from '../../../src/config/providers/provider.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { outcome, remote } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { ProviderConfig } from '../../../src/config/providers/provider.ts';
 import { CALL_ITEM, KINDS, THOUGHT_ITEMS, THOUGHTS } from '../../helpers/opaque-upstreams.ts';
 import { outcome, remote } from '../../helpers/remote.ts';
 import { type Exchange, Upstream } from '../../helpers/upstream.ts';

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { ProviderConfig } from '../../../src/config/providers/provider.ts';
 import { outcome, remote } from '../../helpers/remote.ts';
 import { type Scenario, Upstream } from '../../helpers/upstream.ts';
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { ProviderConfig } from '../../../src/config/providers/provider.ts';
 import type { RunInput } from '../../../src/contract/contract.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { chooseRoutes } from '../../../src/runtime/runs/route.ts';

@@ -1,8 +1,7 @@
 import type { SentName } from '../../../../machines/conversation.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { Message, MessagePart, Opaque, OutputPart } from '../../../contract/messages/parts.ts';
-import type { Runtime } from '../../../runtime/port.ts';
-import { servedName } from '../../../runtime/tools/served-tools.ts';
+import { type Runtime, servedName } from '../../../runtime/index.ts';
 import type { Reading } from '../../documents/documents.ts';
 import { asItem, Besides, unsealed } from '../../seal.ts';
 import { imageOf } from '../chat-messages.ts';

@@ -1,13 +1,18 @@
 import { wrong } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
-import { cancelWhenGone } from '../../../transport/cancel-when-gone.ts';
-import { sendLarge } from '../../../transport/http/large.ts';
-import { sendJson } from '../../../transport/http/reply.ts';
-import type { Context } from '../../../transport/http/route.ts';
-import { CLIENT, clientGone, requestOver } from '../../../transport/http/run-request.ts';
-import { sendLive, whyCut } from '../../../transport/stream/live.ts';
+import type { Runtime } from '../../../runtime/index.ts';
+import {
+  CLIENT,
+  type Context,
+  cancelWhenGone,
+  clientGone,
+  requestOver,
+  sendJson,
+  sendLarge,
+  sendLive,
+  whyCut,
+} from '../../../transport/index.ts';
 import { type Reading, readingOf } from '../../documents/documents.ts';
 import { idIn } from '../../ids.ts';
 import { type ApiRequest, cancelsOnDisconnect, startFor } from '../../start.ts';

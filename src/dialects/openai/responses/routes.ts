@@ -3,11 +3,15 @@ import { parseRunInput } from '../../../contract/inputs.ts';
 import { errorAnswer } from '../../../contract/records.ts';
 import { anything, flag, named, object, text, whole } from '../../../contract/vocabulary.ts';
 import { SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
-import { sendLarge } from '../../../transport/http/large.ts';
-import { sendJson } from '../../../transport/http/reply.ts';
-import { type Context, type Route, route } from '../../../transport/http/route.ts';
-import { clientGone } from '../../../transport/http/run-request.ts';
+import type { Runtime } from '../../../runtime/index.ts';
+import {
+  type Context,
+  clientGone,
+  type Route,
+  route,
+  sendJson,
+  sendLarge,
+} from '../../../transport/index.ts';
 import { readingOf } from '../../documents/documents.ts';
 import { idIn } from '../../ids.ts';
 import { startFor } from '../../start.ts';

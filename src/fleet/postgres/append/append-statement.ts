@@ -1,22 +1,21 @@
 import type { QueryConfig } from 'pg';
 import {
   columnOf,
+  dataDigest,
+  type EmbeddingUsage,
   EVENT_COLUMNS,
   EVENT_NAMES,
-  RUN_COLUMNS,
-  RUN_NAMES,
-  type RunColumnName,
-} from '../../../kernel/store/columns.ts';
-import type { EventRow, RunLine } from '../../../kernel/store/row.ts';
-import { dataDigest } from '../../../kernel/store/run-digest.ts';
-import type { EmbeddingUsage } from '../../../kernel/store/usage.ts';
-import {
+  type EventRow,
   HOUR_ROWS_MAX,
   NAME_CHARS_MAX,
   OTHER_CLIENTS,
   OTHER_MODELS,
+  RUN_COLUMNS,
+  RUN_NAMES,
+  type RunColumnName,
+  type RunLine,
   type Shape,
-} from '../../../kernel/store/usage-sums.ts';
+} from '../../../kernel/store/index.ts';
 import { notify } from '../channel.ts';
 import { eventDigest } from '../columns.ts';
 import { addTexts, type NewText, type Use } from '../texts.ts';
