@@ -125,8 +125,8 @@ export async function sendAnswer(
 /**
  * Streams an answer: `work` writes each piece in the form of its API. The bounds are those of all
  * streams: see `stream/live.ts`. A run that fails before its first piece is an HTTP error.
- * `present` is the run at the target that the last piece is of. `runs`: `work` is called for each of them,
- * and the first one is `run`. Null: it is the only one.
+ * `present` is the run at the target that the last piece is of. `runs`: `work` is called for each
+ * of them, and the first one is `run`. Null: it is the only one.
  */
 export async function streamAnswer(
   context: Context,
