@@ -1,0 +1,86 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  budgetOf,
+  folderOf,
+  isTestOf,
+  KNOWN,
+  KNOWN_LINES_MAX,
+  linesOf,
+  namesOf,
+  packageOf,
+  packages,
+} from './packages.ts';
+
+/** The packages that a person can work in without the rest of the house. */
+const ALONE = ['engine', 'models', 'cloud', 'tools', 'dialects', 'grpc', 'fleet', 'console'];
+const README_LINES_MAX = 40;
+/** What is still too much for one person, in lines to know. */
+const LARGER: Readonly<Record<string, number>> = { engine: 21_500, runtime: 23_700, cli: 27_000 };
+
+test('each of these packages has a README that fits on a screen', () => {
+  for (const name of ALONE) {
+    const text = readFileSync(`${folderOf(name)}/README.md`, 'utf8').trimEnd();
+    assert.ok(text.split('\n').length <= README_LINES_MAX, name);
+    for (const part of ['# ', '## Door', '## Words', '## Flow', '## Bounds', '## Test alone'])
+      assert.ok(text.startsWith(part) || text.includes(`\n${part}`), `${name}: ${part}`);
+    assert.match(text, `npm test -- --package ${name}`);
+  }
+});
+
+test('a package that grows says so in its README', () => {
+  for (const name of ALONE) {
+    const [lines, budget] = [linesOf(name), budgetOf(name) ?? 0];
+    const where = `${folderOf(name)}/README.md`;
+    assert.ok(lines <= budget, `${name} has ${lines} lines. Say in ${where} what the new ones do.`);
+    assert.ok(
+      lines > budget * 0.9,
+      `${name} has ${lines} lines: make the budget in ${where} less.`,
+    );
+  }
+});
+
+test('the machines, the contract and one package are what a person has to know', () => {
+  const base = KNOWN.reduce((sum, name) => sum + linesOf(name), 0);
+  for (const name of Object.keys(packages).filter((each) => !KNOWN.some((known) => known === each)))
+    assert.ok(base + linesOf(name) <= (LARGER[name] ?? KNOWN_LINES_MAX), name);
+  for (const [name, most] of Object.entries(LARGER))
+    assert.ok(base + linesOf(name) > KNOWN_LINES_MAX, `${name} is no exception any more: ${most}`);
+});
+
+test('files belong to packages, and tests to those of their folder', () => {
+  assert.equal(
+    [
+      'machines/run/chart.ts',
+      'src/errors.ts',
+      'src/async/gate.ts',
+      'src/main.ts',
+      'src/kernel/store/port.ts',
+      'src/kernel/kernel.ts',
+      'src/dialects/index.ts',
+    ].map(packageOf),
+    ['machines', 'base', 'base', 'cli', 'store', 'kernel', 'dialects'],
+  );
+  assert.equal(
+    ['test/fleet/keys.test.ts', 'test/e2e/fleet.test.ts', 'test/e2e/health.test.ts'].map((file) =>
+      isTestOf('fleet', file),
+    ),
+    [true, true, false],
+  );
+  const tests = globSync('test/**/*.test.ts').map((file) => file.replaceAll('\\', '/'));
+  for (const name of ALONE)
+    assert.ok(
+      tests.some((file) => isTestOf(name, file)),
+      name,
+    );
+});
+
+test('a door gives few names', () => {
+  assert.is(namesOf('grpc'), 1);
+  assert.is(namesOf('dialects'), 2);
+  for (const name of ALONE)
+    if (existsSync(`${folderOf(name)}/index.ts`)) assert.ok(namesOf(name) <= 60, name);
+});
+
+test.run();
