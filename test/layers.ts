@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** One import, as read from the source text. */
@@ -65,6 +65,15 @@ export function throughDoors(imports: readonly Import[]): Import[] {
       .filter((gift) => gift.names?.some((name) => (names ?? []).includes(name)))
       .map((gift) => ({ from, to: gift.to, kind: gift.kind }));
   });
+}
+
+/** The files that load each file when they run, as a bundle has them. */
+export function importersByFile(): Map<string, string[]> {
+  const files = globSync('{src,machines,test}/**/*.ts').map((file) => file.replaceAll('\\', '/'));
+  const importers = new Map<string, string[]>();
+  for (const { from, to, kind } of throughDoors(files.flatMap(importsOf)))
+    if (kind !== 'type') importers.set(to, [...(importers.get(to) ?? []), from]);
+  return importers;
 }
 
 /** The installed package: `@ai-sdk/provider` for `@ai-sdk/provider/x`. */

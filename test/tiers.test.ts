@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { filesOf, isShared, SLOWEST, SMALL_FILES } from './tiers.ts';
+import { changedFirst, filesOf, isShared, SLOWEST, SMALL_FILES } from './tiers.ts';
 
 const files = globSync('test/**/*.test.ts')
   .map((file) => file.replaceAll('\\', '/'))
@@ -45,6 +45,14 @@ test('every line of the list of slow files is about a file', () => {
       files.some((file) => file.startsWith(prefix)),
       prefix,
     );
+});
+
+test('files that load a changed one go first', () => {
+  const order = ['test/release.test.ts', 'test/async/timers.test.ts', 'test/json.test.ts'];
+  assert.equal(changedFirst(order, ['src/json.ts']).at(0), 'test/json.test.ts');
+  assert.equal(changedFirst(order, ['src/async/timers.ts']).at(0), 'test/async/timers.test.ts');
+  assert.equal(changedFirst(order, ['docs/cli.md', 'package.json']), order);
+  assert.equal(changedFirst(order, []), order);
 });
 
 test.run();

@@ -1,5 +1,5 @@
-import { existsSync, globSync } from 'node:fs';
-import { type Import, importsOf, throughDoors } from './layers.ts';
+import { existsSync } from 'node:fs';
+import { importersByFile, importsOf } from './layers.ts';
 
 /**
  * Which files a tier runs, and in which order.
@@ -94,23 +94,14 @@ export function filesOf(tier: Tier, files: readonly string[]): string[] {
 export function changedFirst(files: readonly string[], changed: readonly string[]): string[] {
   const sources = changed.filter((file) => /^(src|machines|test)\/.*\.ts$/.test(file));
   if (sources.length === 0) return [...files];
-  const imports = throughDoors(
-    globSync('{src,machines,test}/**/*.ts').flatMap((file) =>
-      importsOf(file.replaceAll('\\', '/')),
-    ),
-  );
-  const users = new Map<string, string[]>();
-  for (const { from, to } of imports.filter(isLoaded))
-    users.set(to, [...(users.get(to) ?? []), from]);
+  const importers = importersByFile();
   const affected = new Set(sources);
-  for (const file of affected) for (const user of users.get(file) ?? []) affected.add(user);
+  for (const file of affected) for (const by of importers.get(file) ?? []) affected.add(by);
   return [
     ...files.filter((file) => affected.has(file)),
     ...files.filter((file) => !affected.has(file)),
   ];
 }
-
-const isLoaded = ({ kind }: Import) => kind !== 'type';
 
 function quick(files: readonly string[]): string[] {
   const isSmall = (file: string) => SMALL_FILES.has(file) || rank(file) === SLOWEST.length;

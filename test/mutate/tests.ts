@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { importsOf } from '../layers.ts';
+import { importersByFile } from '../layers.ts';
 import { filesOf } from '../tiers.ts';
 import type { Copy } from './copy.ts';
 import type { Fault } from './faults.ts';
@@ -19,7 +19,7 @@ const UNKNOWN_S = 60;
 const RECORD_MS = 3_600_000;
 
 /** They are about texts, or about this command. */
-const OTHERS = /^test\/(fixtures|mutate|prose|layers|readme|install)\b/;
+const OTHERS = /^test\/(fixtures|mutate|prose|layers|packages|readme|install)\b/;
 
 /** The tests of a copy: which a fault is likely to break, and how long each takes. */
 export class Tests {
@@ -31,7 +31,7 @@ export class Tests {
   private readonly recorder: Copy;
   /** Ends with the last record that is asked for. */
   private recorded: Promise<unknown> = Promise.resolve();
-  private readonly importers = importersOf();
+  private readonly importers = importersByFile();
   private readonly all = globSync('test/**/*.test.ts').filter((file) => !OTHERS.test(file));
   /** The text of each slow test. */
   private readonly texts = new Map(
@@ -167,10 +167,3 @@ function notQuick(files: readonly string[]): string[] {
 }
 
 /** Which files import a file. */
-function importersOf(): Map<string, string[]> {
-  const importers = new Map<string, string[]>();
-  for (const file of globSync('{src,machines,test}/**/*.ts'))
-    for (const { from, to, kind } of importsOf(file))
-      if (kind !== 'type') importers.set(to, [...(importers.get(to) ?? []), from]);
-  return importers;
-}
