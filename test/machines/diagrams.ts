@@ -33,7 +33,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   provider: 'Whether a provider can answer: the built-in engine, or a remote API.',
   engine: 'The process that runs the local model.',
   pull: 'The download of one model.',
-  mcp: 'A server of tools: a child process, or a session over HTTP.',
+  mcp: 'A tool server: a child process, or a session over HTTP.',
   conversation:
     'A conversation that a program made before its first run. Its runs are machines of their own.',
   lease: 'The lease of one boot of a node. A daemon has one if several share a database.',
