@@ -12,12 +12,12 @@ import { withRules } from './machine.ts';
  * 3. A deleted conversation takes nothing more. Its runs stay in the history.
  */
 
-/** How a program wrote a call that is another one in a message. */
+/** How a program wrote a call that has another form in a message. */
 export interface SentName {
   readonly name: string;
   readonly namespace?: string;
   readonly custom?: true;
-  /** The server of tools that carried it out. */
+  /** The tool server that carried it out. */
   readonly server?: string;
 }
 
@@ -42,7 +42,7 @@ export type ConversationEvent =
   | EventOf<'conversation.items_added', Added>
   /** Recorded with the acceptance of the run. `place`: how many entries come before it. */
   | EventOf<'conversation.run_added', { run_id: string; place: number }>
-  /** `item`: the id of an item that a program added, or of one of a run. */
+  /** `item`: the id of an item that a program added, or that a run has. */
   | EventOf<'conversation.item_removed', { item: string }>
   | EventOf<'conversation.described', { metadata: Readonly<Record<string, string>> }>
   | EventOf<'conversation.deleted'>;

@@ -25,7 +25,7 @@ export interface StateShape {
   initial: string | null;
   /** Effects on entry. */
   effects: string[];
-  /** The deadline that it names itself; null if it names none. */
+  /** The deadline that the state itself names; null if it names none. */
   deadline: string | null;
 }
 

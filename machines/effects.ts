@@ -10,7 +10,7 @@ export interface Effects {
   startAttempt: { run_id: string; attempt: number };
   /** Stop the work of the run, then append how it ended. */
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
-  /** Go on with the calls of the run that can go on. */
+  /** Resume the calls of the run that can continue. */
   callTools: { run_id: string };
   /** Release runs, engine and listeners, then append that the daemon stopped. */
   closeDaemon: { interrupt: boolean };
@@ -30,7 +30,7 @@ export interface Effects {
   startPull: { pull_id: string; attempt: number };
   /** Stop the download. The bytes on disk stay. */
   stopPull: { pull_id: string; attempt: number };
-  /** `number` counts the servers of tools of this boot. */
+  /** `number` counts the tool servers of this boot. */
   startToolServer: { number: number; attempt: number };
   stopToolServer: { number: number; attempt: number };
   killToolServer: { number: number; attempt: number };

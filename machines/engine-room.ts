@@ -2,20 +2,20 @@ import type { EngineSnapshot } from './engine.ts';
 import { isIn } from './step.ts';
 
 /**
- * The memory for local models: which of them leave so that another one fits.
+ * The memory for local models: chooses which models leave so that another one fits.
  *
  * 1. A model with work never leaves.
  * 2. A model that is wanted leaves after the others, and one in its turn after those. Among wanted
- *    ones the turn that began first ends first. Among others the one leaves whose last work began
- *    first.
- * 3. No model leaves that need not.
- * 4. The turn of a model begins when it is loaded. Its load is no part of it.
+ *    models the turn that began first ends first. Among the others, the model whose last work began
+ *    first leaves.
+ * 3. No model leaves without need.
+ * 4. The turn of a model begins when the model is loaded. The load does not count.
  * 5. A turn is worth its load: it lasts several times as long, within a bound.
  * 6. A model that has just ended its work rests for a part of its load time. Its next run is likely
  *    then, and a load for each such run would cost more.
  */
 
-/** A model in memory, or one that is about to be. */
+/** A model that is in memory, or is being loaded. */
 export interface Resident {
   model: string;
   bytes: number;
@@ -65,7 +65,7 @@ function byLeaving(a: Resident, b: Resident): number {
 
 /** How long a model stays while runs wait for the memory of another one. */
 export interface ModelTurn {
-  /** When it was asked for, loaded, and last ended its work. Null: not yet. */
+  /** When it was requested, loaded, and last ended its work. Null: not yet. */
   asked_at: number;
   loaded_at: number | null;
   idle_since: number | null;
@@ -92,19 +92,19 @@ export function turnAfter(turn: ModelTurn, snapshot: EngineSnapshot | undefined)
   return { ...turn, loaded_at, idle_since: isIn(snapshot, 'idle') ? since : null };
 }
 
-/** A model that is not loaded yet has its turn before it. */
+/** When the turn of a model ends. Infinity: the model is not loaded yet. */
 export function turnEnds({ asked_at, loaded_at }: ModelTurn, limits: TurnLimits): number {
   if (loaded_at === null) return Number.POSITIVE_INFINITY;
   const worth = Math.min((loaded_at - asked_at) * LOADS_OF_A_TURN, limits.turn_max_ms);
   return loaded_at + Math.max(limits.turn_ms, worth);
 }
 
-/** A model with work does not rest. */
+/** When the rest of a model ends. Minus infinity: it has work, or is not loaded. */
 export function restEnds({ asked_at, loaded_at, idle_since }: ModelTurn): number {
   if (loaded_at === null || idle_since === null) return Number.NEGATIVE_INFINITY;
   return idle_since + (loaded_at - asked_at) * REST_OF_A_LOAD;
 }
 
-/** So loads take at most a quarter of the time of two models that take turns. */
+/** A turn lasts so many times its load: two models in turn load for a quarter of the time. */
 const LOADS_OF_A_TURN = 3;
 const REST_OF_A_LOAD = 0.25;

@@ -21,7 +21,7 @@ import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
 
 type Later = 'batching' | 'gpu' | 'gpu_layers' | 'attention';
 type OfModels = 'threads' | 'context_length' | 'parallel' | 'chat_template';
-/** Old logs lack the later fields. A server that is no engine of svc does not say them. */
+/** Old logs lack the later fields. A server that is not an engine of svc omits them. */
 export interface EngineInfo
   extends Omit<EngineLoaded, Later | OfModels>,
     Partial<Pick<EngineLoaded, Later | OfModels>> {
@@ -85,7 +85,7 @@ export type EngineEvent =
   | EventOf<'engine.backoff_elapsed'>;
 
 export interface EngineContext {
-  /** Counts the engines of a boot. 0: a log of the time of one engine for all models. */
+  /** Counts the engines of a boot. 0 in logs from before there was one engine per model. */
   number: number;
   attempt: number;
   model: string | null;
@@ -154,7 +154,7 @@ const chart = setup({
     startEngine: effect('startEngine'),
     stopEngine: effect('stopEngine'),
     killEngine: effect('killEngine'),
-    // An exit or a deadline means something else in each state.
+    // The meaning of an exit or a deadline depends on the state.
     setStartTimeout: assign({ error: START_TIMEOUT }),
     setLoadTimeout: assign({ error: LOAD_TIMEOUT }),
     awaitExit: assign(({ context, event }) => ({

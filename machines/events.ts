@@ -25,7 +25,7 @@ export const SCHEMA_VERSION = 2;
  * Kinds of events by the format of the log that has them first, by the beginning of their type. An
  * older version could not fold them, so it refuses a log of this format. A log gets the format with
  * its first event of such a kind, and not before. All other kinds are of the third format. A name
- * with a space is no kind of events, but what the format has besides.
+ * with a space is not a kind of events: it describes another change of the format.
  */
 export const NEW_KINDS: Readonly<Record<number, readonly string[]>> = {
   4: ['mcp.', 'run.tool_', 'run.turn_completed'],

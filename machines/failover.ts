@@ -22,7 +22,7 @@ export function sameTarget(one: Target, other: Target): boolean {
   return one.provider === other.provider && one.model === other.model && one.cloud === other.cloud;
 }
 
-/** The request itself is wrong, so every target would say the same. */
+/** The request itself is wrong, so every target would reject it. */
 const OF_THE_CALLER: ReadonlySet<string> = new Set([
   'usage',
   'invalid_request',
@@ -31,7 +31,7 @@ const OF_THE_CALLER: ReadonlySet<string> = new Set([
   'prompt_not_text',
 ]);
 
-/** The provider finds the request wrong: a parameter or a form that another one may take. */
+/** The provider rejects the request: another provider may accept its parameter or form. */
 const REJECTED = 'provider_rejected';
 
 /**
@@ -51,14 +51,14 @@ export function mayFailOver(code: string, before: readonly { code: string }[] = 
   return !OF_THE_CALLER.has(code);
 }
 
-/** The text of another program, so that one more sentence can follow it. */
+/** A third-party text with a full stop, so that another sentence can follow. */
 export function asSentence(text: string): string {
   return /[.!?…。！？][\p{Pe}\p{Pf}"'`]*$/u.test(text) ? text : `${text}.`;
 }
 
 /**
- * The error of a run whose targets all failed: what each of them said last. It may be asked again
- * when one of them may, and has the status that all of them had.
+ * The error of a run whose targets all failed: the last error of each. It is retryable if one of
+ * them is, and has the status that all of them had.
  */
 export function exhausted(
   { failed_attempts, request, outputs, fallbacks }: RunContext,

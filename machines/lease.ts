@@ -7,8 +7,8 @@ import { type Deadlines, type Meta, withRules } from './machine.ts';
  * The lease of one boot of a node. Only a boot with a lease writes the log that it shares.
  *
  * 1. The clock of the database measures a lease. No deadline here ends it.
- * 2. A renewal is no event: it would be the most frequent one. The first that fails is, and so is
- *    the next that succeeds.
+ * 2. Renewals are not recorded: they would be the most frequent events. The first failure is, and
+ *    so is the next success.
  * 3. A boot that lost its lease cannot record that. The node that took over does, or the next boot.
  * 4. A lost lease is lost for good. The node joins again with a new boot and a higher epoch.
  */
@@ -21,7 +21,7 @@ export type LeaseCreated = EventOf<
 export type LeaseEvent =
   /** `previous_boot_id`: the boot that had this node id before. */
   | EventOf<'lease.granted', { epoch: number; lease_ms: number; previous_boot_id: string | null }>
-  /** The first renewal that failed after one that did not. */
+  /** The first renewal that failed after a successful one. */
   | EventOf<'lease.renewal_failed', { error: Failure }>
   | EventOf<'lease.renewed'>
   | EventOf<'lease.leave_requested', { leave_deadline_at: number }>

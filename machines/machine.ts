@@ -27,7 +27,7 @@ export type Deadlines<S = any, E extends MachineEvent = MachineEvent> = Readonly
 
 /** What a state may say in its `meta`. */
 export interface Meta {
-  /** Only shares events among its states. See `nodes.ts`. */
+  /** Only shares events among its states: see `leafOf`. */
   isGroup?: true;
   /** The name of a rule. */
   deadline?: string;
@@ -37,7 +37,7 @@ const FOLD = 'evolve';
 
 /**
  * The machine of a chart. Each transition folds its event after its own actions and before the
- * entry into its target. So a chart cannot forget it, and `transition()` of XState does it too.
+ * entry into its target. No chart can forget the fold, and `transition()` of XState does it too.
  */
 export function withRules<M extends AnyStateMachine>(
   chart: M,
@@ -77,7 +77,7 @@ export function deadlineName(node: AnyStateNode): string | null {
   return (node.meta as Meta | undefined)?.deadline ?? null;
 }
 
-/** By innermost state. A state is asked for its deadlines at each event. */
+/** By innermost state: the deadlines of a state are read at each event. */
 const rulesBy = new WeakMap<AnyStateNode, Deadlines[string][]>();
 
 function rulesOf(leaf: AnyStateNode): Deadlines[string][] {
@@ -133,7 +133,7 @@ export function pathOf(node: AnyStateNode): string {
   return path;
 }
 
-/** A state is asked for its path at each event. */
+/** The path of a state is read at each event. */
 const paths = new WeakMap<AnyStateNode, string>();
 
 /** The node and the nodes around it, the outermost first, without the machine itself. */

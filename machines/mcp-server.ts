@@ -6,15 +6,15 @@ import type { Deadline, Failure } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
 
 /**
- * One server of tools (MCP): a child process, a session over HTTP, or svc itself. Each has its own
+ * One tool server (MCP): a child process, a session over HTTP, or svc itself. Each has its own
  * machine.
  *
- * 1. A server starts when its tools are asked for. It is ready when it has listed them.
+ * 1. A server starts when its tools are needed. It is ready when it has listed them.
  * 2. Its events carry the number of its attempt. Events of an earlier attempt are refused.
  * 3. After a failure it waits. The wait doubles with each failure in a row. A call that ends with a
  *    result ends the row.
- * 4. Several failures in a row open the circuit, and so does one that no retry helps. The waits are
- *    longer then. A person who tests the server does not wait.
+ * 4. Several failures in a row open the circuit, and so does a failure that is not retryable. The
+ *    waits are longer then. A person who tests the server does not wait.
  * 5. An idle server is stopped after `idle_ms`. One that does not end in time is killed.
  */
 
@@ -48,9 +48,9 @@ export type McpServerEvent =
   /** The server changed its tools while it ran. */
   | EventOf<'mcp.tools_listed', { attempt: number; info: McpServerInfo }>
   | EventOf<'mcp.start_failed', { attempt: number; error: Failure }>
-  /** The first of the calls that run at one time. */
+  /** The first of several simultaneous calls. */
   | EventOf<'mcp.call_started'>
-  /** The last of them. */
+  /** The last of the simultaneous calls. */
   | EventOf<'mcp.call_finished'>
   | EventOf<'mcp.stop_requested', { reason: 'idle' | 'changed' | 'requested' | 'daemon_stopping' }>
   | EventOf<'mcp.deadline_passed', { attempt: number }>
@@ -77,7 +77,7 @@ export interface McpServerContext {
   idle_ms: number;
 }
 
-/** So many failures in a row open the circuit. */
+/** Number of failures in a row that opens the circuit. */
 export const FAILURES_TO_OPEN = 5;
 export const FAILURES_COUNTED = 9;
 const WAIT_FIRST_MS = 500;

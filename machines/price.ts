@@ -1,6 +1,6 @@
 import type { Price } from '../src/contract/events.ts';
 
-/** Tokens that a cost is made of. Those of the cache are among the input. */
+/** Token counts that determine a cost. Cached tokens are part of the input. */
 export const COUNTED = [
   'input_tokens',
   'output_tokens',

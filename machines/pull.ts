@@ -37,7 +37,7 @@ export interface PullSource {
   /** Name of the file in the models folder. */
   file: string;
   size_bytes: number | null;
-  /** The expected hash of the file; null if the hub has none. */
+  /** The expected hash of the file; null if the hub does not publish it. */
   sha256: string | null;
   etag: string | null;
   /** Commit of the repository, if there is one. */

@@ -7,7 +7,7 @@ import { LOCAL } from './runs-to-start.ts';
 /** The first wait before a retry. It doubles with each failure, up to the longest. */
 export const RETRY_FIRST_MS = 500;
 export const RETRY_LONGEST_MS = 30_000;
-/** A run with another target waits no longer for the present one. */
+/** Longest wait for the present target if the run has another one. */
 export const RETRY_SHORT_MS = 2000;
 
 /** The recorded output is of another model file, so the answer cannot continue here. */
@@ -31,14 +31,14 @@ export function retryDelay(failures: number, asked_ms: number | null = null, jit
  *    exceptions.
  * 2. No output, a retryable error and attempts left: wait, then retry. With another target, only if
  *    the wait is short and a retry may help.
- * 3. No output and another target, which may answer in spite of this error: go on there.
+ * 3. No output and another target, which may answer in spite of this error: continue there.
  * 4. The wait that the provider asks for, or that svc chose, is longer than the longest one: fail
  *    now, and say whose wait it is.
  * 5. Some output, and the work is lost or the error is retryable, and the provider can continue
  *    from there: suspend.
  * 6. Some output, and the work is lost or its model file is not here: interrupt, and keep the
  *    partial text.
- * 7. Otherwise: fail. A run of several targets says what each of them said.
+ * 7. Otherwise: fail. The error of a run with several targets has the error of each.
  */
 export function afterFailure(
   context: RunContext,
@@ -85,7 +85,7 @@ export function afterFailure(
   const isLost = options.lost === true || error.code === MODEL_CHANGED;
   if (isLost && context.outputs > 0) return { type: 'run.interrupted', error };
   const last = exhausted(context, error, now);
-  // A provider that is not asked has said already when it is tried again.
+  // A provider that gets no request has already reported when it is tried again.
   const names = isTooLong && error.retryable && last === error && options.leave !== true;
   return {
     type: 'run.failed',
@@ -142,11 +142,11 @@ export function isToBlame(computing: number | undefined): boolean {
   return computing === undefined || computing === 1;
 }
 
-/** A complete answer that has nothing. */
+/** The error of a complete answer that is empty. */
 export const ANSWER_EMPTY = 'answer_empty';
 
 /**
- * Whether an answer without output is none. It is one in these cases:
+ * Whether an answer without output is a failure. It counts as an answer in these cases:
  *
  * 1. The built-in engine computed it: the same tokens would come again.
  * 2. It ended for another reason than `stop`: a filter, or tokens that the provider does not show.
@@ -159,7 +159,7 @@ export function isEmptyAnswer(
   return provider !== LOCAL && finish_reason === 'stop' && stop.length === 0;
 }
 
-/** An empty answer is asked for once more. */
+/** An empty answer is requested once more. */
 const EMPTY_ATTEMPTS = 2;
 
 /** A retry never repeats text that a client may have read. */
@@ -170,7 +170,7 @@ export function canRetry(context: RunContext, error: Failure): boolean {
   return error.retryable && outputs === 0 && failures + 1 < most;
 }
 
-/** Whether a run without output goes on to this target after an error. */
+/** Whether a run without output moves to this target after an error. */
 export function isNextTarget(
   { fallbacks: [next], outputs, failed_attempts }: RunContext,
   { code }: Failure,

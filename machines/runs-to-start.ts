@@ -10,11 +10,11 @@ import { makeRoom, type Resident, type RoomBounds } from './engine-room.ts';
  *    room: those that are not wanted, and those whose turn is over.
  * 4. While it waits, later runs of the models in memory may start before it. So two clients with
  *    two models do not load them in turn for each run.
- * 5. After its turn a model gets no new run while an earlier run waits for its memory. So it ends
- *    its work. Turns have a bound, so no model starves another.
+ * 5. After its turn a model gets no new run while an earlier run waits for its memory. The model
+ *    then ends its work. Turns have a bound, so no model starves another.
  * 6. While a run waits for the end of turns, no later run takes the memory of a model.
  * 7. Runs at which several boots ended start one after the other. So the next end has one cause.
- * 8. Tokens together leave a place to the home, so runs of theirs that hang do not keep it out.
+ * 8. All tokens together leave a place for the home, so their hanging runs do not block it.
  */
 
 export interface QueuedRun {
@@ -25,12 +25,12 @@ export interface QueuedRun {
   isolated?: boolean;
   /** Several boots in a row ended while they worked on it. */
   suspect?: boolean;
-  /** Name of the token that asked it. Absent or null: the home did. */
+  /** Name of the token that started it. Absent or null: the home did. */
   asker?: string | null;
 }
 
 export interface ActiveRun extends Omit<QueuedRun, 'run_id'> {
-  /** The run ends without having started, such as by a cancel. So it needs no model in memory. */
+  /** The run ends without having started, such as by a cancel, so it needs no model in memory. */
   unstarted?: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface ModelNeeds {
 export interface Room extends RoomBounds {
   /** Undefined: not known yet, so its runs wait. */
   find(model: string): ModelNeeds | undefined;
-  /** What is in memory at this time. */
+  /** The models that are in memory at this time. */
   residents(now: number): readonly Occupant[];
 }
 
@@ -93,7 +93,7 @@ export function runsToStart(
   };
   const running = Map.groupBy(active, ({ provider }) => provider);
   const taken: ActiveRun[] = [...active];
-  /** Providers whose runs end before an isolated one starts. */
+  /** Providers whose runs must end before an isolated run starts. */
   const closed = new Set<string>();
   for (const run of queue) {
     if (taken.length >= limits.total) break;
@@ -169,7 +169,7 @@ class LocalPlaces {
   private readonly running = new Map<string, ActiveRun[]>();
   /** Models that get no later run. */
   private readonly closed = new Set<string>();
-  /** What a model is that is not in memory yet. Without a room, turns have no length. */
+  /** The state of a model that is not in memory yet. Without a room, turns have no length. */
   private readonly arriving: Omit<Occupant, 'model' | 'bytes'>;
   /** A run waits for the end of turns. */
   private waits = false;
@@ -199,7 +199,7 @@ class LocalPlaces {
     const peers = this.running.get(key) ?? [];
     const { limits } = this;
     const most = Math.min(limits.local, runs);
-    // The run of the home that may come takes the place, so later runs are not closed out.
+    // The place is kept for a run of the home, so this run does not block later ones.
     if (isKept(run, peers, most, limits)) return false;
     const isFull = peers.length >= most || peers.some((other) => !canShare(run, other));
     if (isFull || !(this.residents.has(key) || this.hasRoom(key, bytes))) {
@@ -229,7 +229,7 @@ class LocalPlaces {
       return true;
     }
     if (this.waits) return false;
-    // The choice must not change while they end their work.
+    // The choice must not change while these models end their work.
     const over = residents.map((each) => ({ ...each, busy: each.in_turn, wanted: true }));
     const ending = makeRoom(bytes, over, this.room);
     if (ending === null) this.waits = true;

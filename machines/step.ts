@@ -10,7 +10,7 @@ import { type Effect, isEffect } from './effects.ts';
 import { leafOf, lineage, pathOf } from './machine.ts';
 
 /**
- * Steps a machine as a pure function. Only this file and `nodes.ts` read the internals of XState.
+ * Steps a machine as a pure function. Only this file and `machine.ts` read the internals of XState.
  *
  * `transition()` of XState creates an actor per call, and finds the next states each time. Here the
  * library finds them once for each transition from a state, and once for the first state. From then
@@ -44,7 +44,7 @@ export function step<M extends AnyStateMachine, S extends AnyMachineSnapshot>(
   return perform(machine, moveOf(machine, snapshot, event, chosen), snapshot.context, event);
 }
 
-/** Takes the actions of a move, in order. */
+/** Applies the actions of a move, in order. */
 function perform<S>(
   { implementations }: AnyStateMachine,
   { next, actions }: Move,
@@ -89,7 +89,7 @@ function choose(
   return null;
 }
 
-/** Where a transition leads from a state, and the actions on its way. */
+/** The target of a transition from a state, and its actions. */
 interface Move {
   /** The next snapshot, without its context. */
   next: object;

@@ -10,11 +10,13 @@ import { can, init, stateName, step } from './step.ts';
  *
  * 1. Its events are events of its run, which folds it. They have the number of the call.
  * 2. A call begins only after the log says that it was started.
- * 3. A call that was started and has no result may have done its work. So it never begins again by
- *    itself: it is `lost`, and a person decides. Only a call that may be repeated begins again.
- * 4. A call at which one boot after the other ends is `lost`, too. So no start ends at it again.
+ * 3. A call that was started and has no result may have done its work. Such a call never begins
+ *    again by itself: it is `lost`, and a person decides. Only a call that may be repeated begins
+ *    again.
+ * 4. A call is `lost`, too, if several boots in a row ended at it. No further start ends at it.
  * 5. A call that needs an approval waits for it, and is denied when its time is over.
- * 6. When its run ends early, what it was is kept: `dropped` was never started, `abandoned` was.
+ * 6. When its run ends early: `dropped` was never started; `abandoned` was, with an unknown
+ *    outcome.
  */
 
 export type CallMade = EventOf<
@@ -22,7 +24,7 @@ export type CallMade = EventOf<
   { call: number; id: string; name: string; arguments: string }
 >;
 
-/** What is known of a call besides its state. */
+/** The data of a call besides its state. */
 export interface CallContext {
   /** Its number in the run. The first one has 1. */
   readonly call: number;
@@ -36,9 +38,9 @@ export interface CallContext {
   readonly approval: ToolPolicy | null;
   /** A call that may have done its work may be carried out again. */
   readonly repeatable: boolean;
-  /** What the tool was when the call was requested. Only this one is allowed. */
+  /** Digest of the tool when the call was requested. Only this version is allowed. */
   readonly digest: string | null;
-  /** What the tool said of itself then, if a person is asked. */
+  /** The description of the tool at that time, if a person decides. */
   readonly description: string | null;
   readonly requested_at: number | null;
   /** When a call that waits for an approval is denied. */
@@ -229,7 +231,7 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
   }
 }
 
-/** What the model hears of a call that a person passes over. */
+/** The result that the model gets for a call that a person skips. */
 const RESULT_UNKNOWN =
   'The result is not known: the call was cut off, and it may or may not have done its work.';
 

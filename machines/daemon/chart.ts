@@ -19,7 +19,7 @@ import { type DaemonContext, evolve, newContext } from './context.ts';
  * 6. `starting` and `stopping` have deadlines. Each step of the recovery moves that of `starting`.
  */
 
-/** Where the daemon goes on, by the runs that it has. */
+/** The state to return to, chosen by the number of runs. */
 const BACK_TO_WORK = [
   { guard: 'isFull', target: '#daemon.up.running.serving.saturated' },
   { guard: 'hasRuns', target: '#daemon.up.running.serving.accepting' },

@@ -187,7 +187,7 @@ const CLOSE_TIMEOUT: Failure = {
 
 /**
  * How a boot ended, from its first and its last event. A boot that recorded no end was killed, or
- * lost its power. `rejoins`: its process goes on, because it only lost its lease.
+ * lost its power. `rejoins`: its process continues, because it only lost its lease.
  */
 export function endingOf(
   first: Pick<DaemonCreated, 'host_boot_id'>,

@@ -7,10 +7,10 @@ import type { DaemonEvent } from './context.ts';
  * none does. The log has only the event of the run.
  *
  * 1. `run.accepted` admits the run, and its terminal event settles it.
- * 2. A daemon that stops settles runs that have not ended too. So it records each one.
+ * 2. A daemon that stops also settles runs that have not ended. It records each such settlement.
  * 3. A boot settles a run that it did not accept, or admits one of another node. No event of the
- *    run says so, thus it records that too.
- * 4. Removed history takes the two events of a run together, so the count of the others stays.
+ *    run says so, thus the boot records that too.
+ * 4. The two events of a run are removed together, so the count of the other runs stays.
  */
 export function countOf(
   daemon: DaemonSnapshot,

@@ -65,7 +65,7 @@ function edges(drawn: Outline): string[] {
   ]);
 }
 
-/** To a choice the event leads once, and the guards stand behind it. */
+/** The event leads to a choice once, and the guards are on the arrows after it. */
 function arrow(drawn: Outline, edge: Edge): string[] {
   const choice = choiceOf(drawn, edge);
   const from = edge.from || 'any';

@@ -7,7 +7,7 @@ export interface Outline {
   name: string;
   states: State[];
   edges: Edge[];
-  /** Where several events go on in the same way: by the same guards to the same states. */
+  /** A choice that several events share: the same guards lead to the same states. */
   choices: Choice[];
 }
 

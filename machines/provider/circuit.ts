@@ -8,7 +8,7 @@ export interface ModelCircuit {
   failed: string[];
   /** How often in a row it opened. The wait grows with it. */
   openings: number;
-  /** The model was asked too often, so only its trial closes the circuit. */
+  /** The model got too many requests, so only its trial closes the circuit. */
   limited: boolean;
   error: Failure;
   failed_at: number;
@@ -22,7 +22,7 @@ export interface ModelCircuit {
  *
  * 1. They have no deadlines: a circuit whose time has come is ready, and the next request tries it.
  * 2. A client can name any number of models, so a few circuits are kept. Closed ones are forgotten
- *    first, then the oldest. A forgotten model is asked again.
+ *    first, then the oldest. A forgotten model gets requests again.
  */
 export type ModelCircuits = readonly ModelCircuit[];
 
@@ -66,7 +66,7 @@ export function afterFault(
   return bounded([...circuits.filter((other) => other !== known), circuit]);
 }
 
-/** Openings in a row that count. */
+/** Largest counted number of openings in a row. */
 const OPENINGS_COUNTED = 8;
 
 /** Openings in a row after one more. The attempts of a request open a circuit once. */
@@ -79,7 +79,9 @@ export function openingsWith(
   return isAgain ? openings : Math.min(OPENINGS_COUNTED, openings + 1);
 }
 
-/** The last requests that failed, with one more. In old logs each is another one. */
+/**
+ * The last requests that failed, with this one. In old logs each failure counts as a new request.
+ */
 export function counted(
   failed: readonly string[],
   request: string | undefined,
@@ -89,7 +91,7 @@ export function counted(
   return [...failed, request ?? ''].slice(-limit);
 }
 
-/** An answer closes the circuit. One that was on its way when the model had too many does not. */
+/** An answer closes the circuit, unless its request was in progress when the model got too many. */
 export function afterAnswer(
   circuits: ModelCircuits,
   model: string | undefined,

@@ -49,7 +49,7 @@ export interface EmbeddingCounted extends Omit<EmbeddingSent, 'texts' | 'bytes'>
 
 export type ProviderEvent =
   | EventOf<'provider.probe_started', { probe: number }>
-  /** `asked`: a user asked for the probe, so every model may be asked again. */
+  /** `asked`: a user requested the probe, so every model gets requests again. */
   | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null; asked?: true }>
   | EventOf<'provider.probe_failed', { probe: number } & ProviderFault>
   | EventOf<'provider.answered', { model?: string }>
@@ -57,8 +57,8 @@ export type ProviderEvent =
   /** The time of an open circuit has come: one request may try the provider. */
   | EventOf<'provider.wait_ended'>
   /**
-   * `trial`: the request that tries it. The outcome is awaited until a time. `model`: only this
-   * model is tried.
+   * `trial`: the request that tries the provider. The outcome is awaited until a time. `model`:
+   * only this model is tried.
    */
   | EventOf<'provider.trial_started', { trial: string; until: number; model?: string }>
   /** The trial ended without an outcome, such as by a cancel. */
@@ -82,7 +82,7 @@ export interface ProviderContext {
   failures: number;
   /** The requests among them. Attempts of one run count once. */
   failed: string[];
-  /** What single models did. */
+  /** The circuits of models that failed. */
   circuits: ModelCircuits;
   /** The models whose circuits opened since any model answered. */
   failing: readonly string[];
@@ -163,13 +163,13 @@ export function isOfModel(event: ProviderEvent): event is Fault & ModelFault {
   return isFault(event) && event.model !== undefined;
 }
 
-/** A fault of a model whose circuit is open already is no news, unless this was its trial. */
+/** A fault of a model whose circuit is already open changes nothing, unless it was the trial. */
 export function isNews({ circuits }: ProviderContext, event: Fault): boolean {
   if (!isOfModel(event)) return true;
   return circuitState(circuitOf(circuits, event.model), event.at) !== 'refusing';
 }
 
-/** Whether an answer changes what is known of its model. */
+/** Whether an answer changes the circuit of its model. */
 export function mendsModel(context: ProviderContext, event: ProviderEvent): boolean {
   return (
     event.type === 'provider.answered' &&
@@ -285,7 +285,7 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
   }
 }
 
-/** Every model may be asked. */
+/** Every model gets requests. */
 const NO_FAULTS = { circuits: [], failing: [] } as const;
 
 /** Whether a fault closes the provider to requests. A failed trial always does, but for a model. */

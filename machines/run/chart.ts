@@ -7,6 +7,16 @@ import { countLoss, evolve, newContext, phaseAfter, type RunContext } from './co
 import { runDeadlines } from './next.ts';
 import { callParts, callsAfter, mayAskAgain, type Phase } from './turns.ts';
 
+/** The target of an event of a call: the phase of the calls after it. */
+const TO_PHASE = (
+  [
+    ['continuing', '#run.open.waiting.continuing'],
+    ['calling', '#run.open.tools.calling'],
+    ['awaiting_decision', '#run.open.tools.awaiting_decision'],
+    ['awaiting_approval', '#run.open.tools.awaiting_approval'],
+  ] as const satisfies (readonly [Phase, string])[]
+).map(([phase, target]) => ({ guard: { type: 'leadsTo' as const, params: { phase } }, target }));
+
 /**
  * One prompt and its answer.
  *
@@ -24,20 +34,10 @@ import { callParts, callsAfter, mayAskAgain, type Phase } from './turns.ts';
  *    one target is in an answer.
  * 9. A run that the engine computed when it died is isolated, so the next death has one cause.
  * 10. A turn of the model that calls tools ends its attempt. The next turn begins when each call
- *     has its result. Only work waits in `calling`: what waits for a person takes no place and no
- *     time of the run.
- * 11. An answer without the form that was asked for can be one more turn, once.
+ *     has its result. Only work waits in `calling`: a wait for a person takes no place and no time
+ *     of the run.
+ * 11. An answer without the requested form can become one more turn, once.
  */
-/** Where an event of a call leads: to what the calls wait for after it. */
-const TO_PHASE = (
-  [
-    ['continuing', '#run.open.waiting.continuing'],
-    ['calling', '#run.open.tools.calling'],
-    ['awaiting_decision', '#run.open.tools.awaiting_decision'],
-    ['awaiting_approval', '#run.open.tools.awaiting_approval'],
-  ] as const satisfies (readonly [Phase, string])[]
-).map(([phase, target]) => ({ guard: { type: 'leadsTo' as const, params: { phase } }, target }));
-
 const chart = setup({
   types: {} as {
     tags: 'waiting' | 'queued' | 'active' | 'calling' | 'paused' | 'stable';
@@ -145,7 +145,7 @@ const chart = setup({
               meta: { deadline: 'call' },
               tags: ['calling'],
               entry: { type: 'callTools', params: ({ context: { run_id } }) => ({ run_id }) },
-              // Nothing follows from it, so the calls are not gone through again.
+              // No other call depends on a report, so this does not enter the state again.
               on: { 'run.tool_reported': { guard: 'isOfCall' } },
             },
             awaiting_decision: { tags: ['paused', 'stable'] },

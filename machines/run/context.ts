@@ -38,7 +38,7 @@ export function isTerminalEvent(type: string): boolean {
   return ENDS.has(type);
 }
 
-/** An attempt that failed, after which the run went on. */
+/** An attempt that failed, after which the run continued. */
 export interface FailedAttempt {
   readonly attempt: number;
   readonly provider: string;
@@ -71,7 +71,7 @@ export interface RunContext {
   /** The targets that are left, in their order. */
   fallbacks: readonly Target[];
   failed_attempts: readonly FailedAttempt[];
-  /** What left this machine. */
+  /** The requests that left this machine. */
   sent: readonly Sent[];
   idempotency_key: string | null;
   request_digest: string | null;
@@ -90,7 +90,7 @@ export interface RunContext {
   /** Where the client was, such as a folder. */
   origin: string | null;
   recovery: Recovery;
-  /** The model is asked once more if its answer does not have the form that was asked for. */
+  /** The model is called once more if its answer does not have the requested form. */
   ask_again: boolean;
   resumable: boolean;
   /** The log has the prompt and all output in full. */
@@ -347,14 +347,14 @@ function called(context: RunContext, event: RunEvent): Partial<RunContext> {
   return { calls, paused_at: null, paused_ms: paused_ms + ms, deadline_at: deadline_at + ms };
 }
 
-/** What the calls of a run wait for after an event of one of them. Null: none takes it. */
+/** What the calls of a run wait for after an event of a call. Null: no call accepts it. */
 export function phaseAfter({ calls }: RunContext, event: RunEvent): Phase | null {
   const after = callsAfter(calls, event);
   if (after !== null) return phaseOf(after);
   return event.type === 'run.recovered' ? phaseOf(calls) : null;
 }
 
-/** The next target gets its own attempts, losses and time in the queue. */
+/** Moves to the next target, which gets its own attempts, losses and time in the queue. */
 function moved(
   { request, fallbacks, queue_ms }: RunContext,
   { provider, model, cloud, resumable = false, price }: Target,

@@ -46,7 +46,7 @@ export function nextAttempt({ context }: RunSnapshot): NewEvent<RunEvent> {
   };
 }
 
-/** The model file with which alone a run that was cut off goes on. Null: it needs none. */
+/** The only model file with which an interrupted run can resume. Null: any file will do. */
 export function fileToResume(snapshot: RunSnapshot | undefined): string | null {
   if (snapshot === undefined) return null;
   const goesOn = afterCrash(snapshot, 0)?.type === 'run.recovered';
@@ -82,7 +82,7 @@ export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
   },
 };
 
-/** The call whose time comes first. */
+/** The call with the earliest time. */
 function earliest(
   calls: readonly ToolCall[],
   timeOf: (call: ToolCall) => number | null,
@@ -130,9 +130,10 @@ export function terminalOf(snapshot: RunSnapshot, forced: boolean): NewEvent<Run
 /**
  * The event for a run that an earlier boot left unfinished; null for a finished run.
  *
- * 1. It was cancelling for a cancel or a deadline: the work died with the process, so it ends so.
+ * 1. It was cancelling for a cancel or a deadline: the work died with the process, so it ends that
+ *    way.
  * 2. The log does not have its prompt or its output: it is interrupted.
- * 3. Many boots in a row ended while they read answers to it from a provider. So it may be the
+ * 3. Many boots in a row ended while they read answers to it from a provider. The run may be the
  *    cause, and is interrupted.
  * 4. It waited, or its policy lets it resume: it is recovered.
  * 5. Otherwise it is interrupted, and keeps the text in the log.
@@ -146,7 +147,7 @@ export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent
   const isWaiting = waits.some((tag) => snapshot.hasTag(tag));
   if (isWaiting) return { type: 'run.recovered', downtime_ms };
   const { boots, max_losses, request } = snapshot.context;
-  // The engine reads what is foreign of a local run. Old logs do not say how many may be lost.
+  // In a local run, only the engine reads foreign data. Old logs do not say how many may be lost.
   if (request.provider !== LOCAL && max_losses > 0 && boots >= max_losses)
     return { type: 'run.interrupted', error: givenUp(boots + 1) };
   if (mayResume(snapshot.context)) return { type: 'run.recovered', downtime_ms };

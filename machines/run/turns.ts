@@ -13,7 +13,7 @@ import type { RunContext } from './context.ts';
 
 /**
  * The turns of a run with tools. The model answers with calls, svc carries them out, and the model
- * is asked again with their results, until it answers without a call.
+ * is called again with their results, until it answers without a call.
  */
 
 /** A complete turn of the model that called tools. */
@@ -22,14 +22,14 @@ export interface Turn {
   readonly output: string;
   readonly parts: readonly OutputPart[];
   readonly usage: Usage;
-  /** Why it was no answer in the form that was asked for. Null: it called tools. */
+  /** Why the answer did not have the requested form. Null: the turn called tools. */
   readonly problem: string | null;
 }
 
 /** What a run with calls waits for. */
 export type Phase = 'continuing' | 'calling' | 'awaiting_decision' | 'awaiting_approval';
 
-/** Calls that work comes first, then those that a person decides about. */
+/** Calls at work come first, then those that wait for a person. */
 export function phaseOf(calls: readonly ToolCall[]): Phase {
   const open = calls.filter((call) => !hasEnded(call));
   if (open.length === 0) return 'continuing';
@@ -37,7 +37,7 @@ export function phaseOf(calls: readonly ToolCall[]): Phase {
   return open.some(({ state }) => state === 'lost') ? 'awaiting_decision' : 'awaiting_approval';
 }
 
-/** The calls after an event. Null: none of them takes it. */
+/** The calls after an event. Null: no call accepts it. */
 export function callsAfter(
   calls: readonly ToolCall[],
   event: RunEvent,
@@ -52,7 +52,7 @@ export function callsAfter(
   return isTaken ? withinBound(next) : null;
 }
 
-/** The calls with the newest files of their results, as many as the model gets at a time. */
+/** The calls, with only the newest files of their results that fit in one request. */
 function withinBound(calls: readonly ToolCall[]): readonly ToolCall[] {
   let room = FILES_MAX;
   const kept = calls.toReversed().map((call): ToolCall => {
@@ -83,7 +83,7 @@ export function callsIn({ parts, calls }: Pick<RunContext, 'parts' | 'calls'>, a
   );
 }
 
-/** What the provider is asked next: the request, and what was said and done since. */
+/** The next request to the provider: the original one, with the turns and results since. */
 export function requestNow({
   request,
   turns,
@@ -127,7 +127,7 @@ export interface TurnBounds {
 /**
  * The event for a complete answer of the model. It ends the turn if svc carries out its calls, and
  * the run otherwise. A turn that also calls tools of the client ends the run, as only the client
- * can go on.
+ * can continue.
  */
 export function afterAnswer(
   { attempt, request: { tools = [] }, parts, turns, calls }: RunContext,
@@ -154,7 +154,7 @@ export function afterAnswer(
   return { type: 'run.turn_completed', attempt, usage: end.usage };
 }
 
-/** Whether the model may be asked again for an answer in the form that was asked for. */
+/** Whether the model may be called again for an answer in the requested form. */
 export function mayAskAgain({ ask_again, turns }: Pick<RunContext, 'ask_again' | 'turns'>) {
   return ask_again && turns.every(({ problem }) => problem === null);
 }
@@ -185,7 +185,7 @@ export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): 
   });
 }
 
-/** Counts that not each turn has. */
+/** Counts that a turn may lack. */
 const ADDED = [
   ...(['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
   ...(['drafted_tokens', 'accepted_tokens'] as const),
@@ -194,7 +194,7 @@ const ADDED = [
 const textParts = (text: string) => [{ type: 'text', text }] as const;
 const AGAIN = 'Answer again, in the form that was asked for.';
 
-/** The usage of all turns together. A number that one of them lacks is unknown. */
+/** The usage of all turns together. A number that a turn lacks is unknown. */
 export function sumOfUsage(turns: readonly Pick<Turn, 'usage'>[], last: Usage): Usage {
   if (turns.length === 0) return last;
   const all = [...turns.map(({ usage }) => usage), last];

@@ -3,7 +3,7 @@ import type { WithoutNull } from './check.ts';
 import { orNull } from './records.ts';
 import { flag, name, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** What waits for a person, and what the person says. */
+/** Calls that wait for a person, and the decisions about them. */
 
 export const approval = named(
   'Approval',
@@ -14,16 +14,19 @@ export const approval = named(
     tool: text,
     /**
      * The program with its arguments, the address, or what a server of svc may reach, as the
-     * configuration has it now. Null: it has no such server.
+     * configuration has it now. Null: the configuration has no such server.
      */
     target: orNull(text),
-    /** What the tool says of itself. Null: nothing, or the log is older than this. */
+    /**
+     * The description of the tool. Null: it has no description, or the log is older than this
+     * field.
+     */
     description: orNull(text),
     /** JSON as the model wrote it. */
     arguments: text,
     /**
-     * What a `write` or an `edit` of `svc:files` changes, as a diff. Null: it is another call, one
-     * of a list, or one whose diff is too large.
+     * What a `write` or an `edit` of `svc:files` changes, as a diff. Null: it is another call, it
+     * is in a list, or its diff is too large.
      */
     changes: orNull(text),
     /** `requested`: it waits to be allowed. `lost`: it was cut off, and its result is not known. */
@@ -47,7 +50,7 @@ export const approvalList = named(
 );
 export type ApprovalList = v.InferOutput<typeof approvalList>;
 
-/** What has changed of the newest calls that wait. The first message has all of them. */
+/** The changes among the newest calls that wait. The first message has all of them. */
 export const approvalChanges = named(
   'ApprovalChanges',
   object({
@@ -70,7 +73,7 @@ export function newestOf(all: ApprovalRecord[], limit: number): ApprovalList {
 
 export const decisionInput = v.object({
   id: name(),
-  /** `allow` or `deny` a call that waits; `repeat`, `result` or `skip` one that was cut off. */
+  /** `allow` or `deny` a call that waits; `repeat`, `result` or `skip` an interrupted call. */
   decision: oneOf(['allow', 'deny', 'repeat', 'result', 'skip']),
   reason: v.nullish(name(1000)),
   /** The configuration allows the tool from now on. */

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
 import type { Leniency } from './vocabulary.ts';
 
-/** The fields that have a value: one that is null counts as not given. */
+/** The fields that have a value. A null field counts as not given. */
 export type WithoutNull<T> = { [K in keyof T]: Exclude<T[K], null | undefined> };
 
 /** Checks a value from outside. Throws invalid_request with the name of the field as `param`. */
@@ -12,7 +12,7 @@ export function check<S extends v.GenericSchema>(
   leniency?: Leniency,
 ): v.InferOutput<S> {
   if (Array.isArray(value)) throw new SvcError('invalid_request', 'A JSON object is expected.');
-  // `safeParse` would drop the leniency: valibot does not know it.
+  // `safeParse` would drop the leniency, which is not an option of valibot.
   const config = { ...v.getGlobalConfig(), ...(leniency === undefined ? {} : { leniency }) };
   const { issues: found, value: output } = schema['~run']({ value }, config);
   if (found === undefined) return output as v.InferOutput<S>;
@@ -118,8 +118,8 @@ const LEVELS_MAX = 64;
 const VALUES_MAX = 20_000;
 
 /**
- * Bounds values whose form a client chooses, each with the name of its parameter. A deep one would
- * exceed the stack of what walks it, and many values would take long to check. Throws
+ * Bounds values whose form a client chooses, each with the name of its parameter. A deep value
+ * would exceed the stack of its readers, and many values would take long to check. Throws
  * invalid_request.
  */
 export function checkNesting(values: Iterable<readonly [param: string, value: unknown]>): void {

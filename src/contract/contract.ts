@@ -23,15 +23,14 @@ export type { RunInput, RunPage, RunRecord, SearchPage } from './run.ts';
 export type { UsageInput, UsageRecord } from './usage.ts';
 
 /**
- * What goes into the runtime and comes out of it. The schemas stand beside this file, the
- * methods in `src/runtime/port.ts`.
+ * The inputs and outputs of the runtime. The schemas are beside this file, the methods in
+ * `src/runtime/port.ts`.
  */
 
-/** Through which API a request came, and how. */
 /** Some of the tools of a server: those that each given field names. */
 export interface ToolFilter {
   tool_names?: readonly string[] | undefined;
-  /** Those without these names. */
+  /** The tools without these names. */
   except?: readonly string[] | undefined;
   read_only?: boolean | undefined;
 }
@@ -43,10 +42,11 @@ export interface ToolNarrowing {
   allowed: ToolFilter;
   /** The tools for which the configuration alone decides. The others need an approval. */
   unasked: ToolFilter | null;
-  /** Tools that need one in any case. */
+  /** The tools that always need an approval. */
   asked: ToolFilter | null;
 }
 
+/** Through which API a request came, and how. */
 export interface RequestSource {
   asked_as?: SourceRequest;
   /** Names the span of the client, in the form of the W3C. */
@@ -58,15 +58,15 @@ export interface RequestSource {
   joins?: { conversation: string; after: number; messages: readonly Message[] };
   /** How many runs answer the request, if several do. */
   choices?: number;
-  /** What the request leaves out of the servers of tools that it names. */
+  /** The tools that the request leaves out of the tool servers that it names. */
   narrowings?: readonly ToolNarrowing[];
-  /** The client reads the answer as it comes, so that it is not asked for again. */
+  /** The client reads the answer as it comes, so the model is not called again for its form. */
   streams?: boolean;
-  /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
+  /** How many milliseconds the client waits at most: a bound on the time of the run. */
   within_ms?: number;
 }
 
-/** What a run was asked, with its images. The record has their size only. */
+/** The request of a run, with its images. The record has only their size. */
 export interface RunRequestRecord {
   request: RunRequest;
   asked_as: SourceRequest | null;
@@ -82,11 +82,11 @@ export interface NextTurn {
   /** The prompt leaves this machine. */
   cloud: boolean;
   conversation?: string;
-  /** Names of tokens that asked turns of it. */
+  /** Names of tokens that started turns of it. */
   turns_of?: string[];
 }
 
-/** What is known of a run without its texts. */
+/** The data of a run without its texts. */
 export interface RunHead {
   state: string;
   finished: boolean;
@@ -135,14 +135,14 @@ export interface ModelDetails extends ModelRecord {
   draft?: { model: string; problem: string | null } | null;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
-  /** Of an alias: the model that it means, and the Modelfile that makes it again. */
+  /** Of an alias: the model that it means, and the Modelfile that recreates it. */
   alias_of?: string;
   modelfile?: string;
   /** Parts of a model of another program that svc does not use, such as `template`. */
   unused?: readonly string[];
   /**
-   * What that program, or the alias, asks it for where a request says nothing. `turns`: messages
-   * before those of a request.
+   * The default options of that program or of the alias. `turns`: messages before those of a
+   * request.
    */
   defaults?: { system?: string; options: object; turns?: number };
 }
@@ -156,5 +156,5 @@ export interface LogQuery {
   type?: string;
 }
 
-/** Each means a model, or several targets in their order. */
+/** Each alias names a model, or several targets in their order. */
 export type Aliases = Readonly<Record<string, string | readonly string[]>>;

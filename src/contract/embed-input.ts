@@ -16,7 +16,7 @@ import {
   words,
 } from './vocabulary.ts';
 
-/** What a request for embeddings holds, and one that ranks documents. */
+/** The input of a request for embeddings, and of a request that ranks documents. */
 
 /** Longest vector that a request may ask for. */
 const DIMENSIONS_MAX = 65_536;
@@ -83,7 +83,7 @@ export const rerankInput = named(
     provider: v.nullish(name()),
     model: v.nullish(name()),
     cloud: v.nullish(flag),
-    /** The best ones alone. Absent: all. */
+    /** How many of the best documents to return. Absent: all. */
     top_n: v.nullish(wholeFrom(1, DOCUMENTS_MAX)),
     /** Each result has its document. Absent: false. */
     return_documents: v.nullish(flag),
@@ -135,8 +135,8 @@ export function embedBytes(texts: readonly EmbedText[]): number {
 export interface EmbeddingSent {
   request: string;
   /**
-   * Absent: vectors. `reranking`: the texts are a query and the documents that it is for.
-   * Others: the request was passed on as it is.
+   * Absent: vectors. `reranking`: the texts are a query and the documents that it is for. Other
+   * values: the request was passed on as it is.
    */
   purpose?: 'reranking' | 'transcription' | 'image';
   provider: string;
@@ -146,14 +146,14 @@ export interface EmbeddingSent {
   bytes: number;
   /** By the size of the texts. */
   estimated_tokens: number;
-  /** What its model cost. Absent: it had no price. */
+  /** The price of its model. Absent: the model had no price. */
   price?: Price;
   client: string;
   /** Name of the token that the request was sent with. Absent: the token of the home. */
   asked_by?: string;
 }
 
-/** A text, or the ids of its tokens by the tokenizer of the model that is asked. */
+/** A text, or the ids of its tokens by the tokenizer of the requested model. */
 export type EmbedText = string | readonly number[];
 
 /** The vectors of some texts, in the order of the texts. */

@@ -103,7 +103,7 @@ const request = v.object({
 });
 export type RunRequest = v.InferOutput<typeof request>;
 
-/** What a million tokens cost. */
+/** The cost of a million tokens. */
 export interface Price {
   readonly input: number;
   readonly output: number;
@@ -135,11 +135,11 @@ export const failure = v.object({
   retryable: flag,
   /** The field of the request that is the cause, such as `messages.0.content.1`. */
   param: absentOr(unread<string>()),
-  /** How long after this event the provider may be asked again. */
+  /** How long after this event the provider may be called again. */
   retry_after_ms: absentOr(number),
   /** HTTP status of the provider's response, where the answer to a client keeps it. */
   status: absentOr(number),
-  /** What to do about it, if it is not what the table of errors says. */
+  /** What to do about it, if the table of errors says something else. */
   hint: absentOr(text),
 });
 /** An error as an event records it: a code of the error table, and a message for the user. */
@@ -238,7 +238,7 @@ const events = {
     /** Where the client was, such as a folder. */
     origin: absentOr(text),
     recovery: absentOr(word<Recovery>()),
-    /** The model is asked once more if its answer does not have the form that was asked for. */
+    /** The model is called once more if its answer does not have the requested form. */
     ask_again: absentOr(flag),
     /** Its provider can continue from recorded tokens. */
     resumable: absentOr(flag),
@@ -272,7 +272,7 @@ const events = {
   'run.completed': v.object({ attempt: number, ...completed.entries }),
   /** A turn of the model is complete, and svc carries out the tools that it calls. */
   'run.turn_completed': v.object({ attempt: number, usage }),
-  /** The answer does not have the form that was asked for. It is a turn, and one more follows. */
+  /** The answer does not have the requested form. It becomes a turn, and one more follows. */
   'run.asked_again': v.object({ attempt: number, usage, form_problem: absentOr(text) }),
   /** svc knows the tool. `approve_until`: when a call that waits for an approval is denied. */
   'run.tool_requested': v.object({
@@ -285,7 +285,7 @@ const events = {
     repeatable: absentOr(flag),
     /** Of the tool as it was. A person allows this one, and no other. */
     digest: absentOr(text),
-    /** What the tool said of itself, if a person is asked. */
+    /** The description of the tool, if a person decides. */
     description: absentOr(text),
   }),
   /** `by`: the configuration (`policy`), or who decided. */
@@ -304,14 +304,16 @@ const events = {
   }),
   /** The result of a call that was started cannot come any more. */
   'run.tool_lost': v.object({ call: number, error: failure }),
-  /** A person decides about a lost call. `result`: `text` is its result. `skip`: there is none. */
+  /**
+   * A person decides about a lost call. `result`: `text` is its result. `skip`: it has no result.
+   */
   'run.tool_decided': v.object({
     call: number,
     decision: word<'repeat' | 'result' | 'skip'>(),
     by: text,
     text: absentOr(text),
   }),
-  /** `next`: the run goes on to this target. Otherwise it retries the present one. */
+  /** `next`: the run moves to this target. Otherwise it retries the present one. */
   'run.attempt_failed': v.object({
     attempt: number,
     error: failure,

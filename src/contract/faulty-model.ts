@@ -1,7 +1,7 @@
 import type * as v from 'valibot';
 import { object, oneOf, text, time } from './vocabulary.ts';
 
-/** A model that its provider answers with faults, so it is not asked for a while. */
+/** A model whose requests fail at its provider, so it gets none for a while. */
 export const faultyModel = object({
   model: text,
   state: oneOf(['unavailable', 'rate_limited', 'unauthorised', 'half_open']),

@@ -12,7 +12,7 @@ import {
 import { shortenedRun } from './run.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** What answers hold about machines and about earlier positions of the log. */
+/** Answers about machines and about earlier positions of the log. */
 
 /** One living machine: its state, and since when. */
 export const instance = named(

@@ -9,13 +9,12 @@ import { count, flag, name, named, object, oneOf, text, wholeFrom } from './voca
 import { byFilter } from './words.ts';
 
 /**
- * What a request holds. Every transport takes the same fields. A field that is null counts as not
- * given.
+ * The fields of requests. Every transport takes the same ones. A null field counts as not given.
  */
 
 /** Longest text of a search, in characters. */
 export const WORDS_MAX = 1000;
-/** As long as for ever. */
+/** In practice, for ever. */
 const KEEP_MAX_MS = 1e15;
 
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
@@ -71,7 +70,7 @@ function checkTools(input: WithoutNull<RunInput>): void {
     throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
 }
 
-/** What says the form of the text of an answer. */
+/** The options that set the form of the text of an answer. */
 const FORMS = ['response_format', 'regex', 'choice', 'grammar'] as const;
 
 /** The first name that came before. */
@@ -138,7 +137,7 @@ export const pullInput = object({
   anyway: v.nullish(flag),
 });
 
-/** The machine says which events there are. */
+/** The machine defines the events. */
 export const lifecycleInput = named(
   'LifecycleInput',
   object({
@@ -164,7 +163,7 @@ export const runListInput = {
   /** `short`, the default: the beginning of the texts; a run that was cut is `shortened`. */
   texts: v.nullish(oneOf(['whole', 'short'])),
 };
-/** What decides who answers a run. */
+/** The fields that choose the target of a run. */
 export const nextInput = {
   provider: v.nullish(text),
   model: v.nullish(v.union([text, v.array(text)])),

@@ -3,7 +3,7 @@ import { CACHE_TYPES } from './attention.ts';
 import { orNull } from './records.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** What an engine reports of a model that it has loaded. Clients see it, too. */
+/** The report of an engine about a model that it has loaded. Clients see it, too. */
 const computing = {
   threads: whole,
   context_length: whole,
@@ -36,12 +36,12 @@ export const engineLoaded = object({
   /** Memory of the GPU. */
   gpu_bytes: v.exactOptional(whole),
   attention: v.exactOptional(attention),
-  /** A card that computes nothing, and the build of the engine for it. */
+  /** An unused card, and the build of the engine for it. */
   better_build: v.exactOptional(object({ card: text, build: text })),
 });
 export type EngineLoaded = v.InferOutput<typeof engineLoaded>;
 
-/** Why a loaded model computes more slowly than it could. Null: it does not. */
+/** Why a loaded model computes more slowly than it could. Null: it is at full speed. */
 export function gpuWarning({
   model,
   gpu = 'cpu',
@@ -105,7 +105,7 @@ export const loadedModels = named(
   'LoadedModels',
   object({
     models: v.array(loadedModel),
-    /** What all of them may reserve together, and what they have reserved. */
+    /** The memory that all models may reserve together, and the reserved memory. */
     budget_bytes: v.number(),
     reserved_bytes: v.number(),
   }),

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 import { TOOL_POLICIES } from './words.ts';
 
-/** What users see of servers of tools. Never the value of a variable or of a header. */
+/** Tool servers as users see them, without the values of variables and headers. */
 
 const policy = oneOf(TOOL_POLICIES);
 
@@ -58,9 +58,9 @@ export const mcpTool = object({
   idempotent: flag,
   destructive: flag,
   digest: text,
-  /** What becomes of a call. */
+  /** The policy for its calls. */
   policy,
-  /** The tool was allowed, and is another one now. So it is asked about again. */
+  /** The tool was allowed, and has changed since. It needs a new approval. */
   changed: flag,
 });
 

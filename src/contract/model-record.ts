@@ -9,7 +9,7 @@ export interface Fit {
   free_bytes: number;
   /** Only its size is known, not its header. */
   estimated: boolean;
-  /** Layers that go on the GPU. Null: no GPU is known. */
+  /** Layers that fit on the GPU. Null: no GPU is known. */
   gpu: { layers: number; of: number } | null;
   /** All of it, as sentences. */
   text: string;

@@ -96,12 +96,12 @@ function schemaOf(name: OptionName, isBounded: boolean): v.GenericSchema {
   return type === 'whole' ? wholeFrom(min, max) : numberFrom(min, max);
 }
 
-/** What a request may have. */
+/** The options of a request. */
 export const optionEntries = Object.fromEntries(
   optionRows.map(([name]) => [name, v.nullish(schemaOf(name, true))]),
 ) as { [N in OptionName]: v.NullishSchema<SchemaOf<N>, undefined> };
 
-/** What a record shows of it. */
+/** The options that a record shows. */
 export const recordedOptions = Object.fromEntries(
   recordedNames.map((name) => [name, v.exactOptional(schemaOf(name, false))]),
 ) as { [N in RecordedName]: v.ExactOptionalSchema<SchemaOf<N>, undefined> };

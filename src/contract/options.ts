@@ -2,9 +2,9 @@ import { limitSpecs } from '../limits.ts';
 import type { ResponseFormat, Tool, ToolChoice } from './messages/parts.ts';
 
 /**
- * What a request may ask of its answer, beside the messages and who answers: one row each. The
- * command line, presets, the contract, the APIs of others, the providers, the log, the record,
- * `runtime.proto` and the documentation read it.
+ * The options of a request, beside the messages and the target: one row each. The command line,
+ * presets, the contract, the third-party APIs, the providers, the log, the record, `runtime.proto`
+ * and the documentation read it.
  */
 export interface Option {
   /** `form`: its schema is in `messages.ts`. */
@@ -30,7 +30,7 @@ export interface Option {
   compatible: 'all' | 'neighbours' | 'none';
   /** The value that changes nothing. It is not sent, so no provider must know it. */
   neutral?: unknown;
-  /** What a provider without a place for it gets: the value of another option, by number. */
+  /** The substitute for a provider without this option: the value of another option, by number. */
   instead?: { option: string; upTo: readonly (readonly [most: number, value: string])[] };
   /** A larger number than the largest means the largest. */
   capped?: true;
@@ -295,7 +295,7 @@ export const options = {
     max: repetition_tokens.max,
     summary:
       'An answer of a local model ends when its last tokens, so many, are one sequence again ' +
-      'and again; 0: it goes on.',
+      'and again; 0: it continues.',
     flag: ['repetition-tokens', '<n>'],
     proto: [40, 52],
     openai: true,
@@ -417,7 +417,7 @@ type Value<N extends OptionName> = N extends keyof Forms
       : number;
 
 export type Options = { [N in OptionName]: Value<N> };
-/** What a recorded request has in any case. A seed is drawn where none is chosen. */
+/** The options that a recorded request always has. A seed is drawn where the client chose none. */
 type Always = 'max_tokens' | 'temperature' | 'seed';
 /** Absent: the default of the provider. */
 export type AnswerOptions = Partial<Omit<Options, Always>>;
@@ -447,7 +447,7 @@ type Said = { readonly [N in OptionName]?: unknown };
 
 /**
  * The rows of what a request says, with the values, but for those that change nothing, as an empty
- * list. What the provider has no place for, but something instead, becomes that.
+ * list. An option that the provider lacks becomes its substitute, if there is one.
  */
 export function effectiveRows(
   request: Said,
@@ -530,12 +530,12 @@ export const mediaSignatures: Readonly<Record<string, RegExp>> = {
   'audio/mpeg': /^(?:494433|ff(?:f[23ab]|e[23]))/,
 };
 
-/** Node would leave out what is none. */
+/** Node would leave out invalid base64. */
 export function isBase64(data: string): boolean {
   return data.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(data);
 }
 
-/** The type of a file by its first bytes; `data`: bytes, or base64. Null: it is none of them. */
+/** The type of a file by its first bytes; `data`: bytes, or base64. Null: another type. */
 export function fileTypeOf(data: Buffer | string): string | null {
   const begin =
     typeof data === 'string'
@@ -545,7 +545,7 @@ export function fileTypeOf(data: Buffer | string): string | null {
   return Object.entries(mediaSignatures).find(([, begins]) => begins.test(head))?.[0] ?? null;
 }
 
-/** What a file of such a type is in a message. */
+/** The kind of part that a file of such a type is in a message. */
 export function mediaKind(media_type: string): 'image' | 'audio' {
   return media_type.startsWith('image/') ? 'image' : 'audio';
 }
@@ -565,8 +565,8 @@ export function ollamaOption(name: string): OptionName | undefined {
 }
 
 /**
- * The value of an option at Ollama, as svc has it. Null: it says nothing. Undefined: svc does not
- * take it.
+ * The value of an option at Ollama, as svc has it. Null: the default applies. Undefined: svc does
+ * not support it.
  */
 export function fromOllama(name: OptionName, value: unknown): unknown {
   const { type, min = 0, max = Number.MAX_SAFE_INTEGER }: Option = options[name];

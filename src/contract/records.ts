@@ -77,9 +77,9 @@ const verified = object({
   seq: whole,
   /** When its last complete round ended. */
   at: orNull(time),
-  /** How many damaged places it knows. */
+  /** How many damaged places it has found. */
   damaged: whole,
-  /** The first of them, in sentences. The public report has none. */
+  /** The first of them, in sentences. The public report omits them. */
   problems: v.array(text),
 });
 export type VerifiedRecord = v.InferOutput<typeof verified>;
@@ -93,7 +93,7 @@ const checkResult = object({
   output: v.exactOptional(text),
 });
 
-/** What a log knows of a provider. */
+/** The data of a provider in a log. */
 export const providerFields = {
   id: text,
   kind: oneOf(['local', 'cloud']),

@@ -70,7 +70,7 @@ const labels = v.pipe(
     `must have at most ${LABELS_MAX} labels.`,
   ),
 );
-/** Several names are targets: the next one is asked when one cannot answer. */
+/** Several names are targets: the next one is called when one cannot answer. */
 const models = v.union([
   name(),
   v.pipe(
@@ -121,7 +121,7 @@ export const runInput = named(
       ask_again: [
         52,
         v.nullish(flag),
-        'Ask the model once more if its answer does not have the form that was asked for. What ' +
+        'Call the model once more if its answer does not have the requested form. What ' +
           'it said first is a turn then, and no part of the answer.',
       ],
       client: [
@@ -144,7 +144,7 @@ export const runInput = named(
       tool_servers: [
         60,
         v.nullish(v.array(name(200), 'must be a list of names.')),
-        'Servers of tools, or tools as `server/tool`, whose calls svc carries out.',
+        'Tool servers, or tools as `server/tool`, whose calls svc carries out.',
       ],
       /** The transport cancels the run when the client that started it disconnects. */
       cancel_on_disconnect: v.nullish(flag),
@@ -153,7 +153,7 @@ export const runInput = named(
 );
 export type RunInput = v.InferOutput<typeof runInput>;
 
-/** Among the tools, `mcp:<server>` and `mcp:<server>/<tool>` stand for `tool_servers`. */
+/** Among the tools, `mcp:<server>` and `mcp:<server>/<tool>` mean `tool_servers`. */
 export function withToolServers(value: unknown): unknown {
   const { tools, tool_servers, ...rest } = (value ?? {}) as Record<string, unknown>;
   const isServer = (tool: unknown) => typeof tool === 'string' && tool.startsWith('mcp:');
@@ -167,7 +167,7 @@ export function withToolServers(value: unknown): unknown {
   };
 }
 
-/** The servers of tools that a request names, and the rest of it. */
+/** The tool servers that a request names, and the rest of it. */
 export function splitServers<I extends Pick<RunInput, 'tool_servers'>>(input: I) {
   const { tool_servers, ...rest } = input;
   return { servers: tool_servers ?? [], rest };
@@ -189,7 +189,7 @@ export const usage = object({
 });
 /**
  * `repetition`: it repeated itself, and was ended before its longest length. `not_json`: it was to
- * be JSON, and is none. `wrong_form`: it does not fit the form that was asked for.
+ * be JSON, and is not. `wrong_form`: it does not fit the requested form.
  */
 const REASONS = [
   ...(['stop', 'length', 'repetition', 'content_filter'] as const),
@@ -220,7 +220,7 @@ export const completion = fields('RunRecord', {
   form: [
     68,
     v.exactOptional(oneOf(['kept', 'compared'])),
-    'The answer has the form that was asked for: by the grammar that wrote it, or as compared.',
+    'The answer has the requested form: by the grammar that wrote it, or as compared.',
   ],
   form_problem: [69, v.exactOptional(text), 'Why the answer does not have that form.'],
   usage: [16, usage],
@@ -247,7 +247,7 @@ export const recordedCall = object({
   ended_at: orNull(time),
   /** The last words of its server while it worked. */
   report: v.exactOptional(text),
-  /** What the model got. */
+  /** The result that the model got. */
   result: orNull(text),
   is_error: flag,
 });
@@ -301,7 +301,7 @@ export const run = named(
       failed_attempts: [
         37,
         v.exactOptional(v.array(failedAttempt)),
-        'Attempts that failed while the run went on.',
+        'Attempts that failed while the run continued.',
       ],
       fallbacks: [
         38,
@@ -357,7 +357,7 @@ export const run = named(
       ask_again: [
         74,
         v.exactOptional(v.literal(true)),
-        'The model is asked once more if its answer does not have the form that was asked for.',
+        'The model is called once more if its answer does not have the requested form.',
       ],
       seq: [30, large, 'Position of its last event in the log.'],
     }),

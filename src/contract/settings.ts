@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { orNull } from './records.ts';
 import { flag, named, object, oneOf, text } from './vocabulary.ts';
 
-/** When a change of a setting counts: at once, in the next command, or after the next start. */
+/** When a change of a setting takes effect: at once, in the next command, or after a restart. */
 export const CHANGES = ['live', 'command', 'restart'] as const;
 
 const setting = named(
@@ -10,7 +10,7 @@ const setting = named(
   object({
     /** With dots, such as `history.keep_days`. */
     key: text,
-    /** What the daemon runs with. */
+    /** The value in force. */
     value: v.unknown(),
     /** A part of the value may be secret, and is not shown. */
     hidden: flag,
@@ -22,7 +22,7 @@ const setting = named(
     meaning: text,
     expects: text,
     change: oneOf(CHANGES),
-    /** What the configuration file says and the daemon does not do yet. */
+    /** Changes of the configuration file that are not in force yet. */
     pending: orNull(object({ value: v.unknown() })),
   }),
 );
@@ -36,7 +36,7 @@ export const settingsRecord = named(
     file_exists: flag,
     /** Why the file cannot be read; null if it can. */
     problem: orNull(text),
-    /** What the file says and the daemon does not do yet, also `providers.<id>`. */
+    /** Settings of the file that are not in force yet, also `providers.<id>`. */
     pending: v.array(text),
     settings: v.array(setting),
   }),
@@ -54,7 +54,7 @@ export const appliedSettings = named(
 );
 export type AppliedSettings = v.InferOutput<typeof appliedSettings>;
 
-/** What transports can ask of the configuration. They cannot write it. */
+/** The configuration for transports. They cannot write it. */
 export interface Configuration {
   settings(): SettingsRecord;
   /** Reads the file again. Throws config_invalid. */

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** What runs and embeddings used: the request, and the answer. */
+/** The usage of runs and embeddings: the request, and the answer. */
 
 export const usageInput = {
   /** Runs that ended before this time are not counted. Whole hours are; before 3 days, days. */

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 
 /**
- * What the schemas of the contract are made of. A message continues a sentence that begins with the
- * name of the field.
+ * The building blocks of the contract's schemas. A message continues a sentence that begins with
+ * the name of the field.
  */
 
 export const text = v.string('must be a text.');

@@ -25,11 +25,11 @@ export const RUN_STATES = [
 /** What a run may ask for if it is cut off. */
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 
-/** What becomes of a call of a tool: it is carried out, a person is asked, or it is denied. */
+/** The policy for a tool call: carry it out, ask a person, or deny it. */
 export const TOOL_POLICIES = ['allow', 'ask', 'deny'] as const;
 export type ToolPolicy = (typeof TOOL_POLICIES)[number];
 
-/** What a token allows: see all, ask, or everything. */
+/** The scope of a token, from seeing all to changing everything. */
 export const SCOPES = ['read', 'run', 'approve', 'admin'] as const;
 
 /** Levels of the log of the daemon, lowest first. */

@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../config/index.ts';
 /** Where a stored key is: in the keychain, or in a private file of the home. */
 export type KeyPlace = 'keychain' | 'file';
 
-/** What decides which key a provider gets. */
+/** The settings that choose the key of a provider. */
 export type KeyOwner = Pick<ProviderConfig, 'key' | 'base_url' | 'adapter' | 'options'>;
 
 /** The key of a provider. */
@@ -19,9 +19,9 @@ export interface ProviderKeys {
   forget(): Promise<void>;
 }
 
-/** Where the login at one server of tools is kept. */
+/** The storage of the login at one tool server. */
 export interface LoginStore {
-  /** Null: there is none. */
+  /** Null: no login is stored. */
   read(): Promise<string | null>;
   write(text: string): Promise<unknown>;
   /** Resolves with whether there was one. */

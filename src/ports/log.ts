@@ -18,7 +18,7 @@ export interface StreamPort<S, E extends MachineEvent> {
 
 /**
  * Performs each effect after its event is durable. A handler never throws: its outcome is another
- * event. `id` is the same each time the effect is asked for.
+ * event. `id` is the same each time the effect is requested.
  */
 export type EffectHandlers = { [N in keyof Effects]: (params: Effects[N], id: string) => void };
 

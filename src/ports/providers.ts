@@ -49,7 +49,7 @@ export interface AttemptRequest {
   resume: Resume | null;
 }
 
-/** A local model that is loaded in its own way, under its own name. */
+/** A local model that is loaded with its own settings, under its own name. */
 export interface CreatedModel {
   name: string;
   /** The model whose file it has. */
@@ -86,7 +86,7 @@ export interface ModelLoads {
   unload(name: string): Promise<string>;
   /** How long the model of a run stays in memory without work. */
   keep(name: string, keep_ms: number): Promise<void>;
-  /** What names the server of a provider here. Null: svc starts none for it. */
+  /** The name of the server of a provider here. Null: svc starts no server for it. */
   serverOf(provider: string): string | null;
   /** How much of the model of a run is loaded, from 0 to 1. Null: it is not being loaded. */
   loading(name: string): number | null;
@@ -94,7 +94,7 @@ export interface ModelLoads {
 
 /** The memory of local models, as the scheduler sees it. */
 export interface LocalRoom extends Room {
-  /** The next time at which a model no longer rests, so it may make room. Null: none rests. */
+  /** The next time at which a model no longer rests, so it may make room. Null: no model rests. */
   restEnds(now: number): number | null;
   /** Names of the models that runs wait for. The scheduler sets it. */
   queued: () => ReadonlySet<string>;
@@ -104,14 +104,14 @@ export interface LocalRoom extends Room {
   onChange(listener: () => void): void;
 }
 
-/** What an unfinished download left in the models folder. */
+/** The part of an unfinished download in the models folder. */
 export interface PartialModel {
   name: string;
   size_bytes: number;
   path: string;
 }
 
-/** What is read: a text, the ids of its tokens, or the prompt of a request. */
+/** The input: a text, the ids of its tokens, or the prompt of a request. */
 export interface ReadInput extends ReadOptions {
   of: EmbedText | RunRequest;
 }
@@ -123,7 +123,7 @@ export interface PassedRequest {
   model: string;
   content_type: string;
   body: string | Uint8Array;
-  /** What no message may repeat. */
+  /** Secrets that no message may repeat. */
   texts: readonly string[];
   /** Takes the answer as it comes. A failure ends the request. */
   take(answer: PassedAnswer): Promise<void>;

@@ -2,14 +2,12 @@ import type { McpServersRecord, McpServerTools } from '../contract/mcp.ts';
 import type { MediaPart } from '../contract/messages/parts.ts';
 import type { ToolPolicy } from '../contract/words.ts';
 
-/**
- * The port to servers of tools. `src/tools/` implements it; only the runtime calls it.
- */
+/** The port to tool servers. `src/tools/` implements it; only the runtime calls it. */
 
 export interface ToolInfo {
   server: string;
   tool: string;
-  /** Null: the tool has none. A long one is cut. It is foreign text. */
+  /** Null: the tool has no description. A long one is cut. It is third-party text. */
   description: string | null;
   schema: Record<string, unknown>;
   read_only: boolean;
@@ -49,14 +47,17 @@ export interface ToolServers {
   tools(server: string, signal: AbortSignal): Promise<readonly ToolInfo[]>;
   /** Whether a call of the tool is allowed, asked about, or denied. */
   policy(server: string, tool: ToolInfo): ToolPolicy;
-  /** Whether the tool was allowed, and is another one now: then `policy` is `ask`. */
+  /** Whether the tool was allowed, and has changed since: then `policy` is `ask`. */
   isChanged(server: string, tool: ToolInfo): boolean;
   /**
    * Allows the tool from now on, as it was with this digest; without one, as it is now. Throws
    * mcp_unknown, config_invalid, busy.
    */
   allowAlways(server: string, tool: string, digest?: string | null): Promise<void>;
-  /** What is started or asked, for who decides about a call. Null: there is no such server. */
+  /**
+   * The program or address of the server, for the person who decides. Null: there is no such
+   * server.
+   */
   target(server: string): string | null;
   /** What a call changes in files, as a diff. Null: it is not known, or too large. */
   changes(server: string, tool: string, args: unknown): Promise<string | null>;
@@ -64,15 +65,15 @@ export interface ToolServers {
   mayRepeat(server: string, tool: ToolInfo): boolean;
   /**
    * Calls a tool once. The server gets `id` as `_meta["svc/call_id"]`. An error that the server
-   * answers is a result. So is that the tool or its server is not the one of `digest` any more:
-   * then the server does not hear of the call. Throws tool_lost if the call was sent and its result
-   * is unknown, mcp_unavailable if it was not sent, or the signal's reason.
+   * answers is a result. If the tool or its server no longer has this `digest`, that is a result
+   * too: the server does not get the call. Throws tool_lost if the call was sent and its result is
+   * unknown, mcp_unavailable if it was not sent, or the signal's reason.
    */
   call(server: string, tool: string, args: unknown, options: Call): Promise<ToolResult>;
   close(): Promise<void>;
 }
 
-/** What people ask of the servers. The configuration is changed in `mcp.json`. */
+/** The requests of users about the servers. The configuration is changed in `mcp.json`. */
 export interface ManagedToolServers extends ToolServers {
   list(): McpServersRecord;
   /**

@@ -72,7 +72,7 @@ export interface RuntimeOptions {
 export function createRuntime(options: RuntimeOptions): HomeRuntime {
   const { kernel, config, providers, scheduler, history, streams, localModels } = options;
   const pages = new EventPages(config.limits.feed_bytes);
-  // The pages may have events that the log has no more.
+  // The pages may have events that are no longer in the log.
   kernel.subscribe({ stream: streams.daemon }, ({ type }) => {
     if (type === 'daemon.history_pruned') pages.forget();
   });

@@ -73,5 +73,5 @@ export type { ExporterOptions, TraceExporter } from './traces/exporter.ts';
 export { traceRuns } from './traces/run-trace.ts';
 export { Budget } from './usage/budget.ts';
 
-/** What sends traces, for those who want them. */
+/** The exporter of traces. */
 export const loadExporter = () => import('./traces/exporter.ts');

@@ -15,11 +15,11 @@ import { runRecord } from './runs/record.ts';
 import { Unrecovered } from './runs/unrecovered.ts';
 
 /**
- * Where the runs of the log are. One daemon has them all (`OneDaemon`), or several daemons share
- * the log (`src/fleet/`). The runtime asks here, and knows no other daemon.
+ * The places of the runs of the log. One daemon has them all (`OneDaemon`), or several daemons
+ * share the log (`src/fleet/`). The runtime uses only this interface, and knows no other daemon.
  */
 export interface Placement {
-  /** What other daemons append. */
+  /** The events that other daemons append. */
   readonly elsewhere: Elsewhere;
   /**
    * The run of an idempotency key that this daemon does not know. No other daemon starts one
@@ -31,7 +31,7 @@ export interface Placement {
     find: () => Promise<string | null>,
     start: (run_id?: RunKey) => Promise<string>,
   ): Promise<string>;
-  /** Keeps other daemons out of a conversation meanwhile. Null: another one is there. */
+  /** Keeps other daemons out of a conversation meanwhile. Null: another daemon has it. */
   alone<T>(
     conversation: string,
     run_id: RunKey,
@@ -42,8 +42,8 @@ export interface Placement {
   /** Whether a run in the kernel is as any other daemon has read it. */
   isCurrent(instance: Pick<Instance, 'version' | 'tailVersion'>): boolean;
   /**
-   * An unfinished run is not in the kernel. Resolves where it may stay so, or when that is over.
-   * Throws not_ready where it may not.
+   * Waits for an unfinished run to be in the kernel, unless it may stay outside it. Throws
+   * not_ready if it must be there and is not.
    */
   absent(run_id: string): Promise<void>;
   /** An unfinished run that is not in the kernel. Throws not_ready, run_unknown. */
@@ -56,7 +56,7 @@ export interface Placement {
   checkRoom(part: number): void;
   /** Resolves when the run has ended or is in the kernel, or is known to no daemon. */
   cancel(run_id: RunKey, by: string): Promise<void>;
-  /** What an unfinished run waits for that no daemon has. Null: one has it. */
+  /** The missing model or provider of an unfinished run. Null: a daemon has it. */
   waitsFor(run_id: string): Promise<string | null>;
   readonly nodes: NodesPort;
   health(at: string): PlacementHealth;

@@ -26,13 +26,13 @@ import type { Scheduler } from './runs/scheduler.ts';
 import type { Approvals } from './tools/approvals.ts';
 
 /**
- * What transports can ask the runtime: its parts, each with its own methods, and the daemon itself.
+ * The interface of the runtime for transports: its parts with their methods, and the daemon itself.
  * Every method may throw SvcError. Any other error is a defect. The view of a named token may throw
  * scope_insufficient, and knows only what that token may see.
  */
 export interface Runtime extends DaemonRequests {
   readonly runs: Public<Runs>;
-  /** What waits for a person. */
+  /** The calls that wait for a person. */
   readonly approvals: Public<Approvals>;
   /** The position of a run in the queue. */
   readonly queue: Pick<Scheduler, 'watch'>;
@@ -41,7 +41,7 @@ export interface Runtime extends DaemonRequests {
   readonly models: Public<Models>;
   /** The local models in memory. */
   readonly loads: Public<Loads>;
-  /** The servers of tools. */
+  /** The tool servers. */
   readonly mcp: Pick<ManagedToolServers, 'list' | 'show' | 'stop' | 'allowAlways'>;
   readonly pulls: Pick<Pulls, 'search' | 'pull' | 'import' | 'cancel'>;
   readonly history: History;
@@ -49,7 +49,10 @@ export interface Runtime extends DaemonRequests {
   readonly nodes: NodesPort;
 }
 
-/** The runtime itself, which may do everything. Each transport takes the view of who asks. */
+/**
+ * The runtime itself, which may do everything. Each transport takes the view of the requesting
+ * principal.
+ */
 export interface HomeRuntime extends Runtime {
   as(by: Principal): Runtime;
 }
@@ -70,8 +73,8 @@ export interface DaemonRequests {
   /** The events of this boot's daemon stream that are still in memory, oldest first. */
   why(): EventRecord[];
   /**
-   * What runs used, and what is left of the budget. `asked_by`: only what was asked with the token
-   * of this name.
+   * The usage of runs, and the rest of the budget. `asked_by`: only the requests with the token of
+   * this name.
    */
   usage(query: UsageInput, asked_by?: string): Promise<UsageRecord>;
   /**

@@ -21,7 +21,7 @@ export interface SiteOptions {
   mending: StoreOptions;
 }
 
-/** The log of a daemon, and what follows from where it is: on this disk, or shared by several. */
+/** The log of a daemon, with the parts that depend on its place: on this disk, or shared. */
 export interface Site {
   store: EventStore;
   /** `resyncWhile`: a clock of several daemons corrects a large difference while it is idle. */
@@ -36,7 +36,7 @@ export interface Site {
   membership(parts: SiteParts): Membership;
 }
 
-/** What the runs of a daemon need. */
+/** The dependencies of the runs of a daemon. */
 export interface SiteParts {
   kernel: Kernel;
   daemon: DaemonKey;

@@ -33,7 +33,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   provider: 'Whether a provider can answer: the built-in engine, or a remote API.',
   engine: 'The process that runs the local model.',
   pull: 'The download of one model.',
-  mcp: 'A server of tools: a child process, or a session over HTTP.',
+  mcp: 'A tool server: a child process, or a session over HTTP.',
   conversation:
     'A conversation that a program made before its first run. Its runs are machines of their own.',
   lease: 'The lease of one boot of a node. A daemon has one if several share a database.',
@@ -45,7 +45,7 @@ The daemon appends every event to a log, and these machines fold the events. \`n
 
 ## What one machine causes in another
 
-A machine asks for effects, and parts of the daemon hear its events. They append events of other machines. On each arrow stand those events, after the effect or the occasion that leads to them. \`same commit\` is the commit that accepts a run. What a machine causes in itself is in its own picture below.
+A machine asks for effects, and parts of the daemon receive its events. These parts append events of other machines. Each arrow is labelled with those events, after the effect or the occasion that leads to them. \`same commit\` is the commit that accepts a run. The events that a machine causes in itself are in its own picture below.
 
 \`\`\`mermaid
 ${picture()}

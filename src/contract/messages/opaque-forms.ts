@@ -6,7 +6,7 @@ import { DETAILS, type MessagePart, type Opaque, opaqueIn, THOUGHT } from './par
  * its clients, and back.
  */
 
-/** What is opaque in a text of this form. Undefined: there is none. */
+/** The opaque data in a text of this form. Undefined: it has none. */
 export function asOpaque(form: string, data: unknown): Opaque | undefined {
   return typeof data === 'string' && data !== '' ? { form, data } : undefined;
 }
@@ -18,7 +18,7 @@ export function withExtra(opaque: Opaque | undefined): { extra_content?: object 
     : {};
 }
 
-/** What is opaque in such a field. */
+/** The opaque data in such a field. */
 export function opaqueInExtra(extra_content: unknown): Opaque | undefined {
   return asOpaque(THOUGHT, asRecord(asRecord(extra_content).google).thought_signature);
 }

@@ -1,7 +1,7 @@
 import type { RunOutput, RunRequest } from '../events.ts';
 
 /**
- * What a run is asked, and what its answer consists of. Both are plain data in the log.
+ * The request of a run and the parts of its answer. Both are plain data in the log.
  *
  * The wire formats of OpenAI, Anthropic and Ollama are translated to these types at the transports.
  */
@@ -29,12 +29,12 @@ export interface MediaPart {
 export interface Opaque {
   readonly form: string;
   readonly data: string;
-  /** Absent: a client sent it to a provider whose API has no such form. It goes nowhere. */
+  /** Absent: a client sent it to a provider whose API has no such form, so no provider gets it. */
   readonly provider?: string;
   readonly model?: string;
 }
 
-/** Who gets back what is opaque. */
+/** The provider and model that get the opaque data back. */
 type Author = Required<Pick<Opaque, 'provider' | 'model'>>;
 
 interface Returned {
@@ -82,7 +82,7 @@ export type MessagePart =
 export interface Message {
   readonly role: Role;
   readonly content: readonly MessagePart[];
-  /** The last message is the beginning of the answer, which goes on after its last word. */
+  /** The last message is the beginning of the answer, which continues after its last word. */
   readonly continued?: true;
 }
 
@@ -91,7 +91,7 @@ export interface Tool {
   readonly name: string;
   readonly description: string | null;
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** The server of tools that has it, and its name there. Absent: the client carries it out. */
+  /** The tool server that has it, and its name there. Absent: the client carries it out. */
   readonly server?: string;
   readonly tool?: string;
   /** Its calls need an approval, also where the configuration allows them. */
@@ -110,7 +110,7 @@ export interface ResponseFormat {
   readonly schema: Readonly<Record<string, unknown>> | null;
 }
 
-/** The API through which a run was asked, such as `openai.responses`, and its own fields. */
+/** The API through which a run was requested, such as `openai.responses`, and its own fields. */
 export interface SourceRequest {
   readonly api: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -131,7 +131,7 @@ export type OutputKind = 'reasoning' | 'tool_call' | 'refusal';
 export interface CallName {
   readonly id: string;
   readonly name: string;
-  /** The server of tools with which svc carries out the call. Absent: the client does. */
+  /** The tool server with which svc carries out the call. Absent: the client does. */
   readonly server?: string;
 }
 
@@ -205,20 +205,20 @@ export function opaqueOf(part: MessagePart): string {
   return opaqueIn(part)?.data ?? '';
 }
 
-/** What is opaque in a part. Undefined: nothing is. */
+/** The opaque data of a part. Undefined: it has none. */
 export function opaqueIn(part: MessagePart): Opaque | undefined {
   return 'opaque' in part ? part.opaque : undefined;
 }
 
-/** Whether another author wrote what is opaque in the part. */
+/** Whether another author wrote the opaque data of the part. */
 function isForeign(part: MessagePart, { provider, model }: Author): boolean {
   const opaque = opaqueIn(part);
   return opaque !== undefined && (opaque.provider !== provider || opaque.model !== model);
 }
 
 /**
- * The messages as this provider and model gets them: without what others signed. Thoughts of others
- * are left out whole.
+ * The messages as this provider and model gets them, without signatures of other models. The
+ * thoughts of other models are left out whole.
  */
 export function messagesFor(messages: readonly Message[], author: Author): readonly Message[] {
   const foreign = (part: MessagePart) => isForeign(part, author);
@@ -239,8 +239,8 @@ export function partsIn(messages: readonly Message[]): MessagePart[] {
 }
 
 /**
- * How many parts this provider and model gets back, and how many are of others. The result of a
- * tool has nothing opaque.
+ * How many opaque parts this provider and model gets back, and how many belong to other models. The
+ * result of a tool has nothing opaque.
  */
 export function countOpaque(parts: readonly MessagePart[], author: Author) {
   const counts = { kept: 0, left_out: 0 };
@@ -249,7 +249,7 @@ export function countOpaque(parts: readonly MessagePart[], author: Author) {
   return counts;
 }
 
-/** What a client sends back in one of these forms belongs to the author that it asks. */
+/** Opaque data that a client sends back in one of these forms belongs to the requested model. */
 export function ownedBy(
   messages: readonly Message[],
   { provider, model }: Author,
@@ -277,7 +277,7 @@ export function filesIn(part: MessagePart): readonly MediaPart[] {
   return isMedia(part) ? [part] : [];
 }
 
-/** The text of a part. A file has none. */
+/** The text of a part. A file has no text. */
 export function textOf(part: MessagePart): string {
   if (isMedia(part)) return '';
   return part.type === 'tool_call' ? part.arguments : part.text;

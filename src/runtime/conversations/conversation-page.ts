@@ -8,7 +8,7 @@ import { type PageSources, pageOf } from '../runs/run-page.ts';
 
 interface Reads {
   wholeOf(row: RunRow): Promise<RunRecord>;
-  /** Null without one. */
+  /** Null: it has no title. */
   titleOf(conversation: string): Promise<string | null>;
 }
 

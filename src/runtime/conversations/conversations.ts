@@ -21,17 +21,17 @@ export interface ConversationsOptions {
   config: Config;
   /** Keeps other daemons out. */
   placement: Pick<Placement, 'alone'>;
-  /** What a run was asked, with its images. */
+  /** The request of a run, with its images. */
   requestOf(run_id: string): Promise<RunRequestRecord>;
 }
 
-/** A request that continues a conversation, with all that the model gets. */
+/** A request that continues a conversation, with everything that the model gets. */
 export interface Turn {
   input: RunInput;
   conversation: string;
   /** The run whose answer it follows; undefined if none has an answer. */
   continues: string | undefined;
-  /** Names of the other tokens that asked turns whose texts it repeats. */
+  /** Names of the other tokens that started turns whose texts it repeats. */
   turns_of?: string[];
 }
 
@@ -44,7 +44,7 @@ interface Ended {
 }
 
 /**
- * Continues conversations. It owns which of them get or lose a turn at the moment.
+ * Continues conversations. It owns the list of those that get or lose a turn at the moment.
  *
  * 1. A conversation is named by its first run, and each of its runs leads to it.
  * 2. It has one run at a time, on any daemon: while one begins or has not ended, another is
@@ -176,7 +176,7 @@ export class Conversations {
       const run = ended(row);
       newest ??= run;
       const { record } = run;
-      // A call of a tool may be in what was left out.
+      // A tool call may be in the omitted part.
       const isLeftOut = record.output === '' && 'shortened' in record;
       if (!isAnswered(record) && !isLeftOut) continue;
       const answered = await this.whole(run.run_id);
@@ -201,14 +201,12 @@ export class Conversations {
   }
 }
 
-/** Runs of one read while the newest answer is looked for. */
-
 function ended({ run_id, conversation = run_id, record }: RunRow): Ended {
   if (record === null) throw busy(conversation, run_id);
   return { run_id, record: { conversation, ...record } as unknown as RunRecord };
 }
 
-/** Whether the next turn can follow it: reasoning alone is no answer. */
+/** Whether the next turn can follow the run: reasoning alone is not an answer. */
 function isAnswered({ output, output_parts = [] }: RunRecord): boolean {
   return output !== '' || output_parts.some(({ type }) => type === 'tool_call');
 }
@@ -227,7 +225,7 @@ function withAnswer(
   const content = parts.filter(
     (part) => (answersCalls || part.type !== 'tool_call') && !isPlainThought(part),
   );
-  // A request without tools has no place for calls.
+  // A request without tools cannot contain calls.
   const turns = keepsCalls ? (record.turns ?? []).map(withoutFiles) : [];
   const earlier = [...withoutThoughts(request), ...turns];
   return content.length === 0 ? earlier : [...earlier, { role: 'assistant', content }];
@@ -238,7 +236,7 @@ function isPlainThought(part: MessagePart): boolean {
   return part.type === 'reasoning' && part.opaque === undefined;
 }
 
-/** Of thoughts that are for one provider alone, it needs those since the last words of the user. */
+/** A provider needs its own thoughts since the last message of the user. */
 function withoutThoughts(messages: readonly Message[]): readonly Message[] {
   const last = messages.findLastIndex(({ role }) => role === 'user');
   return messages.flatMap((message, index) => {
@@ -292,7 +290,7 @@ function routeAfter(
   return before.cloud === (cloud === true) ? target : {};
 }
 
-/** Throws what a request of the same length would throw. */
+/** Throws the error of a request of the same length. */
 function checkLength(whole: RunInput, limits: Limits): void {
   try {
     boundConversation(whole, limits);
@@ -300,7 +298,7 @@ function checkLength(whole: RunInput, limits: Limits): void {
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
     const { code, message, cause, param } = error;
-    throw new SvcError(code, `The conversation cannot go on. ${message}`, {
+    throw new SvcError(code, `The conversation cannot continue. ${message}`, {
       cause,
       param: param ?? undefined,
       hint: 'Begin a new conversation: send the prompt without the old one.',
@@ -339,7 +337,7 @@ function unkept(run_id: string): SvcError {
   );
 }
 
-/** Whose texts a turn after this run repeats, besides those of its asker. */
+/** The other tokens whose texts a turn after this run repeats. */
 function othersThan({ name }: Principal, before: Ended | null): { turns_of?: string[] } {
   const { asked_by, turns_of = [] } = before?.record ?? {};
   const others = [asked_by ?? [], turns_of].flat().filter((asker) => asker !== name);

@@ -6,7 +6,7 @@ import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 
-/** What is read to find a conversation. */
+/** The reads that find a conversation. */
 export type ConversationReads = Pick<
   EventStore,
   'runHead' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'
@@ -32,7 +32,7 @@ export async function findConversation(
   return id;
 }
 
-/** What the ended runs of a conversation used. Throws run_unknown. */
+/** The usage of the ended runs of a conversation. Throws run_unknown. */
 export async function conversationUsage(
   store: ConversationReads & Pick<EventStore, 'conversationUsage'>,
   id: string,
@@ -47,7 +47,7 @@ export async function* runsFromNewest(
   conversation: string,
 ): AsyncGenerator<RunRow | DamagedRun> {
   let before: string | undefined;
-  // Mostly the newest one is the one that is looked for.
+  // Mostly the newest run is the match.
   for (let limit = 1; ; limit = PAGE_RUNS) {
     const query = { conversation, limit, short: true };
     const page = await store.listRuns({ ...query, ...withoutNull({ before }) });

@@ -12,10 +12,10 @@ type Conversation = Instance<SnapshotOf<ConversationKey>>;
 
 /**
  * Folds conversations. It owns the states of the last ones, so that a turn of a long one folds only
- * what is new.
+ * new events.
  *
- * 1. A state is used only if the log still has its last event. Others may write the log, and remove
- *    from it.
+ * 1. A state is used only if the log still has its last event. Other daemons may write to the log,
+ *    and remove from it.
  * 2. States are bounded in number, and in the texts that programs added.
  */
 export class FoldedConversations {
@@ -26,7 +26,7 @@ export class FoldedConversations {
     this.store = store;
   }
 
-  /** A new instance, which the caller may go on with. Undefined if the log has none. */
+  /** A new instance, which the caller may change. Undefined if the log has no such conversation. */
   async fold(key: ConversationKey): Promise<Conversation | undefined> {
     const start = await this.startOf(key);
     const folded = await foldStream(this.store, key, Number.POSITIVE_INFINITY, start);

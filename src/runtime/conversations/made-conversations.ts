@@ -30,9 +30,9 @@ import { FoldedConversations } from './folded.ts';
 /**
  * Conversations that a program makes before their first run, and the metadata of any conversation.
  *
- * 1. All of it is in the log. Only a change has its machine in memory, and only meanwhile.
+ * 1. All of it is in the log. A machine is in memory only during a change.
  * 2. Changes and runs of one conversation keep each other out, also in a fleet.
- * 3. A log that does not keep texts has no such conversations: it could not tell what was said.
+ * 3. A log that does not keep texts has no such conversations, since it lacks their messages.
  * 4. A conversation that a run began has a stream only when it has metadata. No run is in there.
  */
 export class MadeConversations {
@@ -106,7 +106,7 @@ export class MadeConversations {
       : this.change(id, { type: 'conversation.described', metadata });
   }
 
-  /** Null without one. It reads two events at most: a conversation may have thousands. */
+  /** Null: it has no title. Reads two events at most: a conversation may have thousands. */
   async titleOf(id: string): Promise<string | null> {
     const { store } = this.options;
     const key = stream.conversation(id);
@@ -216,7 +216,7 @@ export class MadeConversations {
           const instance = await this.folded.fold(key);
           if (instance !== undefined) kernel.adopt(instance);
           const before = contextOf(instance?.snapshot, id);
-          // A disk that stalls ends the wait of the client, not that of the conversation.
+          // A disk that stalls ends the client's wait, and not the conversation's.
           return work(key, before).catch((error: unknown) => {
             reject(error);
             throw error;
@@ -250,7 +250,7 @@ export class MadeConversations {
     );
   }
 
-  /** A run takes no more, and each request reads all that programs added. */
+  /** A run cannot take more, and each request reads all items that programs added. */
   private checkSize(messages: readonly Message[]): void {
     const most = this.options.config.limits.prompt_bytes;
     const bytes = textBytes({ messages });
@@ -283,8 +283,8 @@ function contextOf(
 }
 
 /**
- * What the client sent: its conversation may have grown since the same request was sent. One for
- * another number of answers is another request.
+ * The request as the client sent it: the conversation may have grown since an equal request.
+ * Another number of answers makes another request.
  */
 export function identityOf(
   input: RunInput,

@@ -32,7 +32,7 @@ export async function unlessStalled<T>(
 /**
  * A store for requests: none of them waits for a stalled disk. The disk may block the thread of the
  * log without a commit, such as when old runs are removed. Then a late read begins the stall. A
- * database answers reads beside each other, each within its own bound.
+ * database answers reads concurrently, each within its own bound.
  */
 export function answeringStore(store: EventStore, kernel: Kernel, isDatabase: boolean): EventStore {
   const methods = Object.entries(store) as [string, (...query: unknown[]) => Promise<unknown>][];

@@ -47,7 +47,7 @@ export interface EmbeddingsOptions {
   daemon: DaemonKey;
 }
 
-/** What the log has of a request, and where. */
+/** The record of a request in the log, and its position. */
 interface Sent extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
   stream: ProviderKey;
   sent_at: number;
@@ -57,7 +57,7 @@ interface Sent extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
 interface Work<T> {
   /** All texts that the provider gets. */
   texts: readonly EmbedText[];
-  /** All that it gets. Absent: the texts. */
+  /** Everything that the provider gets. Absent: the texts. */
   bytes?: number;
   purpose?: NonNullable<EmbeddingSent['purpose']>;
   /** Throws capability_missing. */
@@ -65,7 +65,7 @@ interface Work<T> {
     port: ProviderPort | undefined,
     provider: string,
   ): (model: string, end: AbortSignal) => Promise<T>;
-  /** Throws unless the answer has what was asked for. */
+  /** Throws unless the answer has the requested content. */
   check(answer: T): void;
 }
 
@@ -176,7 +176,7 @@ export class Embeddings {
     return answer.reading;
   }
 
-  /** Passes a request on. The answer is taken as it comes, and not kept. */
+  /** Passes a request on. The answer is streamed, and not kept. */
   async pass(input: PassedInput, asker: Asker, signal: AbortSignal): Promise<void> {
     const { path, texts, bytes, purpose, bodyFor, take } = input;
     await this.answer(input, asker, signal, {
@@ -268,7 +268,7 @@ export class Embeddings {
     throw usable.ok ? new SvcError('provider_unavailable') : this.refused(usable);
   }
 
-  /** The estimate stays if the provider does not say the number. */
+  /** The estimate stays if the provider does not report the number. */
   private recordCount({ stream, ...sent }: Sent, input_tokens: number | null): void {
     if (input_tokens === null || !isPossible(input_tokens)) return;
     const counted = { ...sent, type: 'provider.embedding_counted', input_tokens } as const;

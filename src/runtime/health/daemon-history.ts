@@ -24,7 +24,7 @@ export class DaemonHistory {
   ready_since: number | null = null;
   private enteredAt: number;
   private path: string;
-  /** Changes of the state that health shows. */
+  /** Called with each change of the state that health shows. */
   readonly changes = new Notifier();
 
   constructor(kernel: Kernel, stream: DaemonKey) {

@@ -17,7 +17,7 @@ import type { PlacementHealth } from '../placement.ts';
 import { engineRecord, mainEngine, present } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 
-/** All that health depends on. It is in memory, so health never waits for a disk. */
+/** Everything that health depends on. It is in memory, so health never waits for a disk. */
 export interface HealthSources {
   daemon: DaemonSnapshot;
   engines: readonly EngineSnapshot[];
@@ -36,7 +36,7 @@ export interface HealthSources {
   stalled: string | null;
   /** The database of the log. Null or absent: a disk. */
   place?: string | null | undefined;
-  /** Trouble with the log that does not stop writes. */
+  /** Problems of the log that do not stop writes. */
   store_trouble?: string | null;
   placement: PlacementHealth;
   /** Why the process cannot open files now. */

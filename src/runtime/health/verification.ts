@@ -23,7 +23,7 @@ export interface VerificationOptions {
  * 2. The next round begins `verify_every_ms` after the last one ended.
  * 3. Only one part is checked at a time.
  * 4. A part that fails is logged. The next round still comes.
- * 5. Of a fleet, one node checks the log. Another one begins a round if that one is gone.
+ * 5. Of a fleet, one node checks the log. Another node begins a round if that node is gone.
  */
 export class Verification {
   /** Null until the daemon is ready. */

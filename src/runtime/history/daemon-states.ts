@@ -128,7 +128,7 @@ class Counting {
     this.read_to = after;
   }
 
-  /** The next one before this position; null if there is none. */
+  /** The nearest earlier page; null if there is none. */
   async next(before: number): Promise<RunBound | null> {
     while (this.waiting.length === 0 && this.read_to < Math.min(before - 1, this.until)) {
       const to = Math.min(this.read_to + LOOKED_AT, this.until);
@@ -142,5 +142,5 @@ class Counting {
 const EVERY = 4000;
 const KEPT_MAX = 256;
 const BOOTS_MAX = 8;
-/** Events of one look. The thread of the log answers others between two of them. */
+/** Events of one read. The thread of the log answers other requests between two reads. */
 const LOOKED_AT = 10_000;

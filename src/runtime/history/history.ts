@@ -24,7 +24,7 @@ import { runAt, snapshotAt } from './state-at.ts';
 import { type CurrentSources, currentSnapshot } from './state-now.ts';
 import { whyRun } from './why.ts';
 
-/** What transports can ask about the machines and about earlier positions of the log. */
+/** Queries of transports about the machines and about earlier positions of the log. */
 export interface History {
   machines(): MachinesRecord;
   /** Throws invalid_request (`at`) for a position that the log does not have. */

@@ -4,15 +4,15 @@ import { errors } from '../../errors.ts';
 import type { StoredEvent } from '../../kernel/store/index.ts';
 
 /**
- * Removes from an event what a user wrote or chose, and keeps what the machines use. A fold leads
- * through the same states. A text stays only if it is our word or an id. Every other text becomes
- * its length, in any field.
+ * Removes the texts and names of users from an event, and keeps the fields of the machines. A fold
+ * leads through the same states. A text stays only if it is a word of svc or an id. Every other
+ * text becomes its length, in any field.
  */
 export function redacted(event: StoredEvent): StoredEvent {
   return { ...event, stream: redactStream(event.stream), data: redactFields(event.data) };
 }
 
-/** Fields with texts of users, even if a text happens to be our word. */
+/** Fields with texts of users, even if a text happens to be a word of svc. */
 const SAID = new Set([
   'prompt',
   'system',
@@ -32,7 +32,7 @@ const ID = /^(run|boot|pull)_[0-9A-HJKMNP-TV-Z]{26}$/;
 const VERSION = /^\d{1,4}\.\d{1,4}\.\d{1,4}(-(alpha|beta|rc)\.\d{1,4})?$/;
 const FIELD = /^[a-z][a-z0-9_]{0,40}$/;
 
-/** Our names that neither the table of errors nor the machines have. */
+/** Words of svc that are neither in the table of errors nor in the machines. */
 const NAMES =
   'http|disconnect|grpc|socket|console|signal|command line|drain|force|store_full|' +
   'daemon_stopping|model_changed|requested|queue|total|first_output|idle|stop|length|' +

@@ -1,7 +1,7 @@
 import { TIMEOUT_ERROR } from '../../../machines/run/context.ts';
 
 /**
- * What an event of a run means, in plain words. Its data may come from an untrusted file, so
+ * The meaning of an event of a run, in plain words. Its data may come from an untrusted file, so
  * nothing is assumed.
  */
 export function sentence(type: string, data: Record<string, unknown>, provider: string): string {
@@ -45,7 +45,7 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
     const after =
       next === undefined
         ? `the next attempt starts at ${clock(Number(retry_at))}`
-        : `it goes on with ${target(next)}`;
+        : `it continues with ${target(next)}`;
     return `attempt ${word(attempt)} failed: ${failure(error)}; ${after}`;
   },
   'run.sent_to_cloud': ({ provider, model, bytes }) =>
@@ -68,10 +68,10 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
 const DECISIONS: Readonly<Record<string, string>> = {
   repeat: 'it is carried out again',
   result: 'this person gave its result',
-  skip: 'the run goes on without its result',
+  skip: 'the run continues without its result',
 };
 
-/** What a provider did that sends output besides text. */
+/** The action of a provider, by the kind of its output besides text. */
 const DID: Readonly<Record<string, (call: Data) => string>> = {
   reasoning: () => 'reasoned',
   refusal: () => 'refused to answer',

@@ -17,7 +17,7 @@ import { instancesOf } from './instances.ts';
 import { engineStates, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 import { endedSince } from './state-now.ts';
 
-/** What a fold to an earlier position reads from the log. */
+/** The reads of a fold to an earlier position. */
 export type HistoryStore = Pick<
   EventStore,
   'readAll' | 'readStream' | 'startedStreams' | 'runsAt' | 'runBounds'

@@ -83,5 +83,5 @@ export async function endedSince(
     .reverse();
 }
 
-/** The last events of the log that may end runs which are shown. */
+/** How many of the last events of the log may end shown runs. */
 const LATEST = 10_000;

@@ -21,7 +21,7 @@ import { searchRuns } from '../runs/search.ts';
 import { Budget } from '../usage/budget.ts';
 import { usageReport } from '../usage/report.ts';
 
-/** What it reads of a log. */
+/** The reads from a log. */
 export type StoredReads = Pick<
   EventStore,
   | 'askerOf'
@@ -70,7 +70,7 @@ export class StoredRuns {
     return searchRuns(this.store, query, this.config.limits);
   }
 
-  /** What was used, with the prices of this configuration. */
+  /** The usage, with the prices of this configuration. */
   usage(query: UsageInput, config: Config): Promise<UsageRecord> {
     const { store } = this;
     const budget = new Budget({ store, config, kernel: { clock: new SystemClock() } });

@@ -65,7 +65,7 @@ export class Chain {
   private readonly lines: { at: number; text: string }[] = [];
   private provider = '?';
   private row: Row = NO_ROW;
-  /** Parts that the present target does not get. */
+  /** How many parts the present target does not get. */
   private leftOut = 0;
 
   add(event: StoredEvent): void {
@@ -107,7 +107,7 @@ export class Chain {
       : step(runMachine, this.snapshot, event).snapshot;
   }
 
-  /** Says when a target does not get what only another one can read. */
+  /** Reports when a target does not get the parts that only another target can read. */
   private addLeftOut(at: number): void {
     if (this.snapshot === undefined) return;
     const { request, turns } = this.snapshot.context;

@@ -25,7 +25,9 @@ export function problemOfAnswer({ written, schema, characters }: Judging): strin
   }
 }
 
-/** In the syntax of today, or of before: many patterns have escapes that the newer one refuses. */
+/**
+ * In the Unicode syntax (flag `u`), else without it: many patterns have escapes that `u` refuses.
+ */
 const regExp = Object.assign(
   (pattern: string, flags: string) => {
     try {
@@ -44,21 +46,21 @@ const OPTIONS: Options = {
   validateFormats: false,
   logger: false,
   ownProperties: true,
-  // A multiple of 0.01 is none in the numbers of a computer.
+  // Floating-point numbers are no exact multiples of 0.01.
   multipleOfPrecision: 3,
   code: { regExp },
 };
 
 export type TextForm = 'regex' | 'choice' | 'grammar';
 
-/** The same for the other forms. Each is the JSON of what the request has. */
+/** The same for the other forms. Each is the JSON of the field of the request. */
 export const problemOfText: Readonly<Record<TextForm, (judging: Judging) => string | null>> = {
   regex: ({ written, schema }) =>
     new RegExp(`^(?:${JSON.parse(schema)})$`, 'u').test(written)
       ? null
       : 'The regular expression does not describe it.',
   choice: ({ written, schema }) =>
-    (JSON.parse(schema) as string[]).includes(written) ? null : 'It is none of the choices.',
+    (JSON.parse(schema) as string[]).includes(written) ? null : 'It is not one of the choices.',
   grammar: ({ written, schema }) => {
     const ways = new Ways(parseGbnf(JSON.parse(schema)), WAYS_MAX);
     for (const [at, letter] of Array.from(written).entries()) {
@@ -66,7 +68,7 @@ export const problemOfText: Readonly<Record<TextForm, (judging: Judging) => stri
       if (ways.count === 0)
         return `The grammar has no ${JSON.stringify(letter)} at letter ${at + 1}.`;
     }
-    return ways.mayEnd ? null : 'The grammar goes on after its end.';
+    return ways.mayEnd ? null : 'It ends before the grammar does.';
   },
 };
 

@@ -5,7 +5,7 @@ import { excessOf } from '../../json.ts';
 import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { Question } from './worker.ts';
 
-/** What is wrong with a call. Null: nothing. */
+/** The problem with a call. Null: it has no problem. */
 export interface Verdict {
   /** In words for the model. */
   problem: string | null;
@@ -13,7 +13,7 @@ export interface Verdict {
   isOfTool?: boolean;
 }
 
-/** A form of an answer, and what it is compared with. */
+/** A form of an answer, and the schema, pattern or grammar of that form. */
 export interface AskedForm {
   about: Exclude<Question['about'], 'arguments'>;
   form: unknown;

@@ -15,5 +15,5 @@ const problemOf = {
   grammar: problemOfText.grammar,
 };
 
-/** Process that judges arguments and answers by schemas of others, which may be hostile. */
+/** Process that judges arguments and answers by third-party schemas, which may be hostile. */
 answerQuestions(({ about, ...judging }: Question) => problemOf[about](judging));

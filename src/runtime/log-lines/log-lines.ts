@@ -14,9 +14,9 @@ import type { Log } from '../../ports/log.ts';
 import { speedOf } from '../runs/speed.ts';
 
 /**
- * Writes the lines of the log that say what happened, from the events.
+ * Writes the lines of the log that report events.
  *
- * 1. A line follows the commit of its event. So the log says nothing that is not recorded.
+ * 1. A line follows the commit of its event, so each line is about a recorded event.
  * 2. A run has two lines, and one more for each attempt that failed.
  * 3. A failure is in one line. It has the code of the error and no stack.
  */
@@ -68,7 +68,10 @@ function stopping(
 /** States in which a provider takes no run. */
 const DOWN: ReadonlySet<string> = new Set(['unavailable', 'unauthorised', 'rate_limited']);
 
-/** Logs when a model or a provider goes down, and when it is up again. It owns which are down. */
+/**
+ * Logs when a model or a provider goes down, and when it is up again. It owns the set of those that
+ * are down.
+ */
 function logProviders(kernel: Kernel, log: Log): void {
   const down = new Map<ProviderKey, string>();
   kernel.subscribe({ machine: 'provider' }, ({ type, stream, data }, snapshot) => {
@@ -112,7 +115,7 @@ function logPulls(kernel: Kernel, log: Log): void {
       case 'pull.attempt_failed':
         return log.warn(
           { code: error?.code },
-          `pull of ${reference} goes on in ${seconds(Number(data.retry_at) - at)}: ` +
+          `pull of ${reference} resumes in ${seconds(Number(data.retry_at) - at)}: ` +
             `${error?.message}`,
         );
       case 'pull.failed':
@@ -125,7 +128,7 @@ const REASONS: Readonly<Record<string, string>> = {
   idle: 'it had no work',
   room: 'another model needs its memory',
   model_changed: 'it starts again with other threads',
-  requested: 'this was asked for',
+  requested: 'a client requested it',
 };
 
 /**
@@ -242,12 +245,12 @@ function warn(log: Log, context: RunContext, what: string, error = context.error
   else log.warn({ run_id, code: error.code }, `${run_id} ${what}: ${error.message}`);
 }
 
-/** What follows a failed attempt. */
+/** The next step after a failed attempt. */
 function again(data: Record<string, unknown>, at: number): string {
   const { attempt, retry_at, next } = data as { attempt: number; retry_at: number; next?: Target };
   return next === undefined
     ? `failed in attempt ${attempt} and is tried again in ${seconds(retry_at - at)}`
-    : `failed in attempt ${attempt} and goes on with ${shownTarget(next)}`;
+    : `failed in attempt ${attempt} and continues with ${shownTarget(next)}`;
 }
 
 function targetOf({ request }: RunContext): string {
@@ -260,7 +263,7 @@ function asker({ asked_by, client }: RunContext): string {
   return asked_by ?? client;
 }
 
-/** As lists and records say it: from the acceptance, and apart from the waits for persons. */
+/** The duration as in lists and records: from the acceptance, without the waits for persons. */
 function took({ created_at, paused_ms }: RunContext, at: number): string {
   const apart = paused_ms === 0 ? '' : ` (and waited ${seconds(paused_ms)} for a person)`;
   return `${seconds(at - created_at - paused_ms)}${apart}`;

@@ -7,9 +7,9 @@ import { inCurrency } from '../usage/price.ts';
 import { Counter, type Family, Histogram } from './tally.ts';
 
 /**
- * What the events of this boot add up to. It hears them as they become durable.
+ * Counters of the events of this boot. They are updated as events become durable.
  *
- * 1. An event is counted once, after its commit. So the figures agree with the log.
+ * 1. An event is counted once, after its commit, so the figures agree with the log.
  * 2. A piece of output costs one count by its type.
  */
 export class EventTallies {

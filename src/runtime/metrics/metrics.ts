@@ -15,8 +15,8 @@ export interface MetricsOptions {
 }
 
 /**
- * The figures for monitoring, in the text format of Prometheus. They come from the events and from
- * the state of the machines. No other part counts for them.
+ * The figures for monitoring, in the text format of Prometheus. They come only from the events and
+ * from the state of the machines.
  *
  * The first scrape loads the library. A daemon that no program monitors pays only for the tallies.
  */
@@ -58,8 +58,8 @@ export class Metrics {
 }
 
 /**
- * What the process itself uses. It owns the measurement of the event loop, which begins with the
- * first scrape: it wakes the process many times a second.
+ * The resource usage of the process. It owns the measurement of the event loop, which begins with
+ * the first scrape: it wakes the process many times a second.
  */
 class ProcessFigures {
   private delay: IntervalHistogram | null = null;
@@ -112,7 +112,7 @@ class ProcessFigures {
 
 const RESOLUTION_MS = 20;
 
-/** What is read from the state of the machines at each scrape. */
+/** The figures that each scrape reads from the state of the machines. */
 interface StateSources {
   report: ReportRecord;
   ready: boolean;

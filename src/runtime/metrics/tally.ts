@@ -18,7 +18,7 @@ export interface Sample {
 /**
  * Counts since the start of the daemon, by labels. It owns its series.
  *
- * 1. There are at most `SERIES_MAX` series. What comes later counts as `other`.
+ * 1. There are at most `SERIES_MAX` series. Later series count as `other`.
  * 2. Counting costs no more than a look into a map.
  */
 export class Counter {
@@ -97,7 +97,7 @@ export class Histogram {
   }
 }
 
-/** Values that are read now. */
+/** A gauge: its values are read at each scrape. */
 export function gauge(
   name: string,
   help: string,

@@ -6,7 +6,7 @@ import type { CreatedModel } from '../../ports/providers.ts';
 
 /**
  * The alias that a name means. Programs of Ollama write `:latest` after a name that has no tag.
- * Null: it is none.
+ * Null: it is not an alias.
  */
 export function aliasOf(name: string, aliases: object): string | null {
   return [name, withoutTag(name)].find((each) => Object.hasOwn(aliases, each)) ?? null;
@@ -16,7 +16,7 @@ export function withoutTag(name: string): string {
   return name.replace(/:latest$/, '');
 }
 
-/** The models of aliases that are loaded in their own way. */
+/** The models of aliases that are loaded with their own settings. */
 export function createdIn({
   aliases,
   alias_presets,
@@ -30,8 +30,8 @@ export function createdIn({
 }
 
 /**
- * The request, with what its alias asks for where the request says nothing itself. A text that is
- * continued as it is gets no turns before it.
+ * The request with the defaults of its alias. A text that is continued as it is gets no turns
+ * before it.
  */
 export function withPreset(input: RunInput, presets: ModelPresets): RunInput {
   const alias = typeof input.model === 'string' ? presetOf(input.model, presets) : null;
@@ -42,7 +42,7 @@ export function withPreset(input: RunInput, presets: ModelPresets): RunInput {
   const said = input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null);
   const isSystemSaid = said.some(({ role }) => role === 'system');
   const first = system === undefined || isSystemSaid ? [] : [turnOf('system', system)];
-  // A later turn of a conversation has them from the first one.
+  // A later turn of a conversation has these messages from the first one.
   const examples = input.conversation == null ? turns : [];
   if (first.length + examples.length === 0) return request;
   const opening = said[0]?.role === 'system' ? 1 : 0;
@@ -52,7 +52,10 @@ export function withPreset(input: RunInput, presets: ModelPresets): RunInput {
   return { ...rest, messages: all } as RunInput;
 }
 
-/** The alias whose preset counts. One that is loaded in its own way is at the local engine, too. */
+/**
+ * The alias whose preset counts. One that is loaded with its own settings is at the local engine,
+ * too.
+ */
 function presetOf(model: string, presets: ModelPresets): string | null {
   const [, name = ''] = /^local\/(.+)$/.exec(model) ?? [];
   return hasOwnLoad(presets[name]) ? name : aliasOf(model, presets);

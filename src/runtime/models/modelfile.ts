@@ -15,7 +15,7 @@ import {
 import { type ErrorCode, SvcError } from '../../errors.ts';
 import { MODELFILE_BYTES_MAX, MODELFILE_LINES_MAX } from '../../limits.ts';
 
-/** What a Modelfile of Ollama says, in the words of svc. Paths are as they are written. */
+/** A Modelfile of Ollama in the terms of svc. Paths are as they are written. */
 export interface Modelfile {
   from: string;
   preset: ModelPreset;
@@ -25,7 +25,7 @@ export interface Modelfile {
 
 interface Instruction {
   name: string;
-  /** What the text is said of. Empty: the instruction says it. */
+  /** The subject of the text. Empty: the instruction is the subject. */
   word: string;
   text: string;
   line: number;
@@ -95,7 +95,7 @@ function* instructionsIn(file: string): Generator<Instruction> {
 }
 
 const ALONE = /^()(.*)$/;
-/** A word, and what is said of it. */
+/** The first word, and the rest of the text. */
 const PAIR = /^(\S+)\s*(.*)$/;
 
 interface Reading {

@@ -54,8 +54,8 @@ export interface ModelsOptions {
 export type MadeModel = ModelRecord & Pick<ModelDetails, 'alias_of'>;
 
 /**
- * Requests about models. What `use` and `setAlias` choose counts at once, and after the next start.
- * What the user configures goes before it.
+ * Requests about models. A choice by `use` or `setAlias` takes effect at once, and survives a
+ * restart. The configuration of the user has priority over it.
  */
 export class Models {
   private readonly options: ModelsOptions;
@@ -73,7 +73,7 @@ export class Models {
     return this.options.providers.models();
   }
 
-  /** An alias is shown with what it asks for. */
+  /** An alias is shown with its default options. */
   async show(id: string): Promise<ModelDetails> {
     const { config, local } = this.options;
     const alias = aliasOf(id, config.aliases);
@@ -99,7 +99,7 @@ export class Models {
     };
   }
 
-  /** The model that a run with this name asks first. Throws model_unknown, provider_unknown. */
+  /** The model that answers a run with this name first. Throws model_unknown, provider_unknown. */
   async find(model: string): Promise<ModelRecord> {
     const { config, providers } = this.options;
     const listed = (id: string) => providers.listed(id);
@@ -107,7 +107,7 @@ export class Models {
     const id = `${route.provider}/${route.model}`;
     const found = (await this.list()).find((each) => each.id === id);
     if (found !== undefined) return found;
-    // A local file has more names than the one in the list. Of an alias this is its own load.
+    // A local file has more names than the one in the list. For an alias this is its own load.
     const isAlias = aliasOf(route.model, config.aliases) !== null;
     if (route.provider === LOCAL) return this.show(isAlias ? id : route.model);
     throw new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
@@ -115,7 +115,7 @@ export class Models {
     });
   }
 
-  /** Who would answer a run that asks so first. Throws the errors of `chooseRoutes`. */
+  /** The first target of such a run. Throws the errors of `chooseRoutes`. */
   next(request: NextInput & Pick<NextTurn, 'turns_of'>): NextTurn {
     const { config, providers } = this.options;
     const input = withPreset(request as RunInput, config.alias_presets);
@@ -133,13 +133,13 @@ export class Models {
     return namesFile(request, config, providers.settings(), (id) => providers.listed(id));
   }
 
-  /** Of an alias only its name goes. A default model that is removed is no default any more. */
+  /** Of an alias only the name is removed. A removed model is no longer the default. */
   async remove(id: string): Promise<ModelRecord> {
     const { kernel, local, config, providers } = this.options;
     const alias = aliasOf(id, config.aliases);
     if (alias !== null) {
       await this.setAlias(alias, null);
-      // What is known of an alias that is gone.
+      // The record of a removed alias.
       return { ...nameAlone(LOCAL, alias), id: alias };
     }
     const removed = await unlessStalled(kernel, () => local.remove(id));
@@ -149,7 +149,7 @@ export class Models {
     return removed;
   }
 
-  /** The models folder, and what downloads left in it. */
+  /** The models folder, and the partial downloads in it. */
   place(): ReturnType<LocalModelsPort['place']> {
     return this.options.local.place();
   }
@@ -169,7 +169,7 @@ export class Models {
         throw new SvcError('model_invalid', `${model.id} cannot be used: ${model.problem}.`, {
           param: 'model',
         });
-      // The models that only other programs ask have no `completion`.
+      // Models that only other programs use have no `completion`.
       if (model.state !== 'not_checked' && !model.capabilities.includes('completion'))
         throw new SvcError('capability_missing', `${model.id} writes no answers.`, {
           param: 'model',
@@ -190,7 +190,7 @@ export class Models {
     local.default = config.model;
   }
 
-  /** What a run with this alias asks for where it says nothing itself. */
+  /** The default options of runs with this alias. */
   presetOf(alias: string): ModelPreset {
     return this.options.config.alias_presets[alias] ?? {};
   }
@@ -201,8 +201,8 @@ export class Models {
   }
 
   /**
-   * Gives a model one more name, with what its runs ask for. What `from` asks for counts where the
-   * preset says nothing. Throws the errors of `find`, and invalid_request.
+   * Gives a model one more name, with default options. Those of `from` apply where the preset has
+   * none. Throws the errors of `find`, and invalid_request.
    */
   async create(name: string, from: string, preset: ModelPreset): Promise<MadeModel> {
     const { config, local } = this.options;
@@ -217,22 +217,20 @@ export class Models {
     const own = createdIn({ aliases: { [created]: target }, alias_presets: { [created]: whole } });
     for (const each of own) {
       if (!isLocal(target))
-        throw wrong('from', `A template and adapters are for local models, and ${target} is none.`);
+        throw wrong('from', `Templates and adapters need a local model, and ${target} is not one.`);
       await local.check(each);
     }
     await this.setAlias(created, target, Object.keys(whole).length === 0 ? null : whole);
     return { ...(await this.find(created)), id: created, name: created, alias_of: target };
   }
 
-  /** What an alias of this model leads to: its id, or the path of a file that has no name. */
+  /** The target of an alias of this model: its id, or the path of a file that has no name. */
   private async targetOf(model: string): Promise<string> {
     const { id, provider, name } = await this.find(model);
     return provider === LOCAL && isAbsolute(name) ? name : id;
   }
 
-  /**
-   * Null removes the alias. `preset`: what its runs ask for where they say nothing themselves.
-   */
+  /** Null removes the alias. `preset`: the default options of its runs. */
   async setAlias(
     name: string,
     model: string | null,

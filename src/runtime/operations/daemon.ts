@@ -20,9 +20,9 @@ import { SvcError } from '../../errors.ts';
 import { atQuery, usageQuery } from './query.ts';
 import { elsewhere, type HomeCall, ofHome, operation } from './row.ts';
 
-/** What clients ask of the daemon: its state, its log, its nodes; and of its home: the tokens. */
+/** The operations on the daemon (its state, log and nodes) and on its home (the tokens). */
 
-/** What the command line shows besides the state. A daemon of an older version does not send it. */
+/** Details for the command line besides the state. Older daemons omit this field. */
 export interface StatusMore {
   started_at: string;
   /** Identifies the build that it runs; null if it runs from its sources. */
@@ -38,9 +38,9 @@ export interface StatusMore {
     LoadedModelRecord,
     'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'gpu' | 'warning'
   >[];
-  /** Calls that wait for a person. Absent: the daemon is of an older version. */
+  /** Calls that wait for a person. Older daemons omit this field. */
   waiting?: number;
-  /** Servers of tools that run, or fail. Absent: the daemon is of an older version. */
+  /** Tool servers that run, or fail. Older daemons omit this field. */
   tools?: Pick<McpServerRecord, 'name' | 'state' | 'reason' | 'code'>[];
   /** The providers, and the models of providers, that do not work as they should. */
   failing: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
@@ -55,7 +55,7 @@ const PAGE_EVENTS = 1000;
 const one = v.object({ id: name() });
 const keepRuns = v.nullish(flag);
 
-/** Cancels what was asked with the token of this name, or of the home, unless it is kept. */
+/** Cancels the runs of the token of this name, or of the home, unless they are kept. */
 async function cancelRuns({ runtime }: HomeCall, asked_by: string | null, keep = false) {
   return { cancelled: keep ? 0 : await runtime.runs.cancelAll(asked_by, 'token') };
 }

@@ -4,15 +4,15 @@ import { name } from '../../contract/vocabulary.ts';
 import { operation } from './row.ts';
 
 /**
- * What clients ask of servers of tools. No request adds or changes one: that would let a token
- * start any program.
+ * The operations on tool servers. No request adds or changes a server: that would let a token start
+ * any program.
  */
 
 const one = v.object({ name: name(64) });
 
 export const mcpOperations = {
   'mcp.list': operation({
-    summary: 'The servers of tools, and their states. None is started.',
+    summary: 'The tool servers, and their states. None is started.',
     answers: '`servers` of tools with their states',
     result: mcpServers,
     access: 'read',
@@ -27,7 +27,7 @@ export const mcpOperations = {
     call: ({ runtime, signal }, { name }) => runtime.mcp.show(name, false, signal),
   }),
   'mcp.test': operation({
-    summary: 'Starts a server of tools, and lists its tools.',
+    summary: 'Starts a tool server, and lists its tools.',
     answers: 'the server with its tools, started at once',
     params: one,
     result: mcpServerTools,

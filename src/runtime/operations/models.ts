@@ -8,7 +8,7 @@ import { name, named, object } from '../../contract/vocabulary.ts';
 import type { PullRecord } from '../pulls/record.ts';
 import { elsewhere, operation } from './row.ts';
 
-/** What clients ask of models and providers. */
+/** The operations on models and providers. */
 
 const one = v.object({ id: name() });
 
@@ -106,7 +106,7 @@ export const modelOperations = {
     call: ({ runtime }, { model }) => runtime.loads.unload(model),
   }),
   rerank: operation({
-    summary: 'Scores documents for a query, the best one first. It is no run; no text is kept.',
+    summary: 'Scores documents for a query, the best one first. It starts no run; no text is kept.',
     params: rerankInput,
     result: reranking,
     access: 'run',

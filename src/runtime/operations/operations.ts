@@ -7,7 +7,7 @@ import { modelOperations } from './models.ts';
 import type { Operation } from './row.ts';
 import { runOperations } from './runs.ts';
 
-/** What any client can ask of the daemon. The local socket has all of it. */
+/** The operations that any client can call. The local socket has all of them. */
 export const operations = {
   ...runOperations,
   ...modelOperations,
@@ -22,9 +22,9 @@ type TypesOf<O> =
     ? { params: WithoutNull<v.InferOutput<P>>; result: Exclude<R, RecordBytes>; event: E }
     : never;
 export type Params<N extends OperationName> = TypesOf<Operations[N]>['params'];
-/** What each operation answers. A record of a run may come as bytes that clients share. */
+/** The result of each operation. A record of a run may come as bytes that clients share. */
 export type Results = { [N in OperationName]: TypesOf<Operations[N]>['result'] };
-/** What each streaming operation sends before its result. */
+/** The events of each streaming operation before its result. */
 export type Events = {
   [N in OperationName as TypesOf<Operations[N]>['event'] extends never ? never : N]: TypesOf<
     Operations[N]

@@ -40,7 +40,7 @@ export const runListQuery = (limitMax: number) =>
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
 
-/** More do not wait: each is of a run that is not over. */
+/** Not more than this many wait: each belongs to a run that is not over. */
 export const APPROVALS_MAX = 1_000_000;
 
 export const approvalListQuery = query({
@@ -108,8 +108,8 @@ export const proofQuery = query({
 });
 
 /**
- * Reads the parameters after the `?`. Throws invalid_request for one that is unknown, repeated or
- * wrong.
+ * Reads the parameters after the `?`. Throws invalid_request for a parameter that is unknown,
+ * repeated or wrong.
  */
 export function readQuery<S extends v.GenericSchema<unknown, object>>(
   target: string,

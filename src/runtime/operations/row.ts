@@ -28,12 +28,12 @@ export interface Columns<P extends Fields = Fields> {
   method?: MethodName;
   /** Its route. The answer is 200 with the result unless `src/transport/http/` says otherwise. */
   http?: `${'GET' | 'POST' | 'DELETE'} /${string}`;
-  /** More paths of the route, which programs of others ask. */
+  /** More paths of the route, for third-party programs. */
   also?: readonly `/${string}`[];
-  /** The parameters after the `?`, where texts stand for other values. */
+  /** The parameters after the `?`, where texts represent other values. */
   query?: Query | ((limits: Limits) => Query);
   grpc?: Grpc;
-  /** A tool of svc's own MCP server. Absent: it is none. */
+  /** A tool of svc's own MCP server. Absent: the operation is not a tool. */
   tool?: Tool;
 }
 
@@ -67,8 +67,8 @@ export interface Grpc {
 export type ProtoField = number | { id: number; type?: string; says?: string };
 
 /**
- * The rules for tokens. `own`: a token that sees only its own gets no others. The others name the
- * run, conversation or model that the request has first.
+ * The rules for tokens. `own`: a token that sees only its own runs gets no others. The others name
+ * the run, conversation or model that the request has first.
  */
 export const ACCESS = {
   any: 'any',
@@ -93,9 +93,9 @@ export type MethodName<Part = Runtime, P extends string = ''> = {
     : MethodName<Part[M], `${M}.`>;
 }[keyof Part & string];
 
-/** What an operation works with. */
+/** The context of a call of an operation. */
 export interface Call {
-  /** What the client may see and change of it. */
+  /** The runtime, as far as the client may see and change it. */
   runtime: Runtime;
   /** The kind of client, for the log. */
   by: string;
@@ -111,7 +111,7 @@ export interface HomeCall extends Call {
 /** What the daemon around the runtime does for its home. */
 export interface Home {
   token(): string;
-  /** What is wrong with the addresses of the daemon; null when nothing is. */
+  /** The problem with the addresses of the daemon; null if there is none. */
   warning(): string | null;
   /** Replaces the token and ends the connections of the old one. */
   changeToken(): Promise<string>;
@@ -125,9 +125,9 @@ export interface Home {
   ticket(over: () => void): string;
   /** Writes a page to disk that takes a browser to the address. */
   signInPage(url: string): Promise<{ path: string; remove(): void }>;
-  /** What the daemon runs with, and where each value comes from. */
+  /** The settings in force, and where each value comes from. */
   config(): unknown;
-  /** What the configuration file says and the daemon does not do. */
+  /** Settings of the configuration file that are not in force. */
   configChanges(): { keys: string[]; problem: string | null };
   /** Reads the file again. Throws config_invalid. */
   applyConfig(): AppliedSettings;
@@ -184,7 +184,7 @@ export function ofHome<P extends Fields = None, R = unknown>(
   return { ...row, params: row.params ?? (none as never) };
 }
 
-/** An operation that each transport does its way: most of them stream. */
+/** An operation that each transport implements in its own way: most of them stream. */
 export function elsewhere<R, E = never>() {
   return <P extends Fields = None, const M extends MethodName = never>(
     row: Columns<P> & { access: Access; method?: M },

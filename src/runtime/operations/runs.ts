@@ -36,13 +36,13 @@ import {
 import { elsewhere, operation } from './row.ts';
 
 /**
- * What clients ask of runs and conversations. The local socket also takes `last`, or the beginning
- * of an id, where a run is named.
+ * The operations on runs and conversations. The local socket also takes `last`, or the beginning of
+ * an id, where a run is named.
  */
 
 const one = v.object({ id: name() });
 
-/** What a model may say of a run that it asks for. */
+/** The fields that a model may set of a run that it starts. */
 const question = v.pick(runInput, [
   'system',
   'model',

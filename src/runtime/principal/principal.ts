@@ -2,17 +2,20 @@ import type { SCOPES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 
 /**
- * What a token allows. `read`: sees all. `run`: asks, and sees its own. `approve`: decides about
- * calls of tools. `admin`: everything.
+ * The scope of a token. `read`: sees all runs. `run`: starts runs, and sees its own. `approve`:
+ * decides about tool calls. `admin`: everything.
  */
 export type Scope = (typeof SCOPES)[number];
 
-/** What a request needs. `any`: a token of any scope, which then sees what its scope includes. */
+/**
+ * The scope that a request needs. `any`: a token of any scope, which then sees what its scope
+ * includes.
+ */
 export type NeededScope = Scope | 'any';
 
 /**
- * Who asks: the home, or the holder of a named token. What a request makes belongs to it. The name
- * is the identity: the log has it, so it outlives the token.
+ * The origin of a request: the home, or the holder of a named token. The results of its requests
+ * belong to it. The name is the identity: the log has it, so it outlives the token.
  */
 export interface Principal {
   /** Null: the home, with its token, a session or the local socket. */
@@ -40,7 +43,7 @@ export const HOME: Principal = {
   ran() {},
 };
 
-/** The name of a principal that sees only what it asked. Undefined: it sees what all asked. */
+/** The name of a principal that sees only its own runs. Undefined: it sees all runs. */
 export function ownOnly({ name, scope }: Pick<Principal, 'name' | 'scope'>): string | undefined {
   return name !== null && (scope === 'run' || scope === 'approve') ? name : undefined;
 }

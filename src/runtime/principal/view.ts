@@ -10,7 +10,7 @@ import { type NamedPrincipal, type NeededScope, ownOnly, requireScope } from './
 
 /**
  * The runtime as a named token sees it. Each method of the port has a rule: in the row of its
- * operation, or here. A new method without one is no valid type. A rule judges a call, and then
+ * operation, or here. A new method without a rule does not compile. A rule judges a call, and then
  * makes it.
  */
 export function viewOf(runtime: Runtime, by: NamedPrincipal): Runtime {
@@ -41,7 +41,7 @@ function guarded<Part extends object>(part: Part, rules: AllRules, gate: Gate): 
   return view as Part;
 }
 
-/** Any token may call it: it shows nothing that a client asked. */
+/** Any token may call it: it shows no request of a client. */
 const any = <F>(call: F): F => call;
 
 function needs(needed: NeededScope) {
@@ -90,7 +90,7 @@ function ofModel(needed: NeededScope) {
 }
 const asksModel = ofModel('run');
 
-/** As `asksModel`, with who asks. */
+/** As `asksModel`, with the asker. */
 function asksBy<I extends Parameters<Gate['model']>[0], R>(
   call: (input: I, asker: Asker, signal: AbortSignal) => Promise<R>,
   gate: Gate,
@@ -233,12 +233,12 @@ function withRule(rules: AllRules, [name = '', ...inner]: string[], rule: Rule<n
   return { ...rules, [name]: value };
 }
 
-/** What names a model in a request. */
+/** The fields of a request that name a model. */
 type TargetChoice = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
 
 /**
- * Judges the requests of one named token. What it may not see does not exist for it: the error is
- * that of an unknown id.
+ * Judges the requests of one named token. Hidden objects do not exist for it: the error is that of
+ * an unknown id.
  */
 class Gate {
   readonly by: NamedPrincipal;
@@ -272,7 +272,7 @@ class Gate {
   }
 
   /**
-   * Native code reads the file of a path. So only a client that may do everything chooses one.
+   * Native code reads the file of a path, so only a client with the scope `admin` chooses one.
    * Throws scope_insufficient.
    */
   model(choice: TargetChoice): void {

@@ -24,7 +24,7 @@ export interface AdmissionOptions {
   watch: ProviderWatch;
 }
 
-/** A run or embedding, and the model that it asks. */
+/** A run or embedding, and its model. */
 export interface Asking {
   request: string;
   model: string;
@@ -51,8 +51,8 @@ export class Admission {
   }
 
   /**
-   * 1. A local provider that was down is probed first: it may be there again. One that was only
-   *    slow gets the request.
+   * 1. A local provider that was down is probed first: it may be there again. A provider that was
+   *    only slow gets the request.
    * 2. A provider or model whose time has come lets one request in, which tries it. The others wait
    *    for its outcome, if they have patience.
    */
@@ -156,7 +156,7 @@ function unknown(id: string): Usable {
 export type Usable =
   | { ok: true }
   | ({ ok: false; code: ErrorCode; reason: string; until: number | null } & Advice);
-/** What the failure says of another try. Absent: it is as the code says. */
+/** Whether the failure is retryable, and its hint. Absent: those of the table of errors. */
 type Advice = Partial<Pick<Failure, 'retryable' | 'hint'>>;
 
 /**
@@ -173,7 +173,7 @@ const OF_PROVIDER: ReadonlySet<ErrorCode> = new Set([
   'provider_quota_exceeded',
 ]);
 
-/** Failures that say something about the model that was asked, whatever the prompt was. */
+/** Failures of the requested model that do not depend on the prompt. */
 const OF_MODEL: ReadonlySet<ErrorCode> = new Set([
   'provider_unauthorised',
   'provider_busy',
@@ -200,7 +200,7 @@ function isFault({ code }: SvcError): boolean {
   return OF_PROVIDER.has(code) || OF_MODEL.has(code);
 }
 
-/** A key that cannot be read has no status: that is the same for each model. */
+/** A key that cannot be read has no status: the failure is the same for each model. */
 function isOfModel(failure: SvcError): boolean {
   return (
     OF_MODEL.has(failure.code) &&
@@ -208,10 +208,10 @@ function isOfModel(failure: SvcError): boolean {
   );
 }
 
-/** What failed: a probe, the look for the key, or a request to a model. */
+/** The failed step: a probe, the read of the key, or a request to a model. */
 type FailureSource = 'probe' | 'key' | { request: string; model: string };
 
-/** What a failure means for the circuit of its provider or model. `jitter` is from 0 to 1. */
+/** The effect of a failure on the circuit of its provider or model. `jitter` is from 0 to 1. */
 function faultOf(
   of: FailureSource,
   failure: SvcError,
@@ -303,11 +303,11 @@ interface Closed {
   error: Failure | null;
   faulted: { at: number; model: string | null } | null;
   retry_at?: number | null;
-  /** Another request tries it. */
+  /** Another request is the trial. */
   trial_until?: number;
 }
 
-/** Says what failed, when and where, that nothing was asked, and how to ask now. */
+/** The error of a refused request: the last failure, its time and model, and how to call now. */
 function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: number) {
   const ago = faulted === null ? '' : `${seconds(now - faulted.at)} ago `;
   const model = faulted?.model ?? null;
@@ -328,7 +328,7 @@ function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: num
   } as const;
 }
 
-/** Codes of a failure that a refusal has too. The others say only that something failed. */
+/** Codes of a failure that its refusal also gets. The others mean only that something failed. */
 const KEPT: readonly (string | undefined)[] = [
   'provider_unauthorised',
   'provider_busy',
@@ -341,7 +341,7 @@ function refusalCode(error: Failure | null): ErrorCode {
   return KEPT.includes(error?.code) ? (error?.code as ErrorCode) : 'provider_unavailable';
 }
 
-/** When a request that waits for the trial of another one asks again. */
+/** When a request that waits for the trial of another one is retried. */
 const TRIAL_MS = 1000;
 
 function seconds(ms: number): string {

@@ -7,8 +7,8 @@ import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 export type ChangeConfig = <T>(change: () => Promise<T>) => Promise<T>;
 
 /**
- * Changes follow one another, so that the files of the configuration and the daemon agree. None
- * waits for a full or stalled disk.
+ * Changes follow one another, so that the files of the configuration and the daemon agree. No
+ * change waits for a full or stalled disk.
  */
 export function changesOf(kernel: Kernel): ChangeConfig {
   let last: Promise<unknown> = Promise.resolve();

@@ -20,14 +20,14 @@ export interface LoadsOptions {
   config: Config;
   providers: Pick<Providers, 'settings' | 'listed'>;
   models: ModelLoads;
-  /** What a run that is not finished asks. */
+  /** The target of an unfinished run. */
   requestOf(run_id: string): { provider: string; model: string } | undefined;
   now(): number;
 }
 
 /**
- * The local models in memory, for clients. A model is named as in a run. It owns who hears how far
- * the model of a run is loaded.
+ * The local models in memory, for clients. A model is named as in a run. It owns the listeners for
+ * the progress of a run's load.
  *
  * 1. The log has no events of a load, so one timer looks at every watched run. It exists while
  *    there is one.
@@ -49,7 +49,7 @@ export class Loads {
 
   /**
    * Resolves when the model is in memory. Throws the errors of a run's model, such as
-   * model_too_large, and the signal's reason. An abort of the last one that waits stops the load.
+   * model_too_large, and the signal's reason. When the last waiting caller aborts, the load stops.
    */
   async load(
     { model, keep_alive_ms = null }: LoadInput,
@@ -126,7 +126,7 @@ export class Loads {
     return this.loadable(this.routeOf(model, this.options.config)) !== null;
   }
 
-  /** Whether a run with this name is one of a model that continues any text. */
+  /** Whether a run with this name uses a model that continues any text. */
   continuesTexts(model: string | null): boolean {
     const { providers, config } = this.options;
     const listed = (id: string) => providers.listed(id);
@@ -140,12 +140,12 @@ export class Loads {
     return chooseRoutes({ model }, config, providers.settings(), listed)[0];
   }
 
-  /** What names it where models are loaded. Null: it is not loaded here. */
+  /** The name of the model at its loader. Null: it is not loaded here. */
   private loadable({ provider, model }: Pick<Route, 'provider' | 'model'>): string | null {
     return provider === LOCAL ? model : this.options.models.serverOf(provider);
   }
 
-  /** A name alone is one of a local model, whatever provider is the default. */
+  /** A name alone means a local model, whatever provider is the default. */
   private nameOf(model: string): string {
     const route = this.routeOf(model, { ...this.options.config, default_provider: LOCAL });
     const name = this.loadable(route);

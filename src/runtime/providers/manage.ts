@@ -27,8 +27,8 @@ export interface ManageOptions {
  * Requests about providers. A change counts at once, and after the next start.
  *
  * 1. No request names a package to load. See `provider-request.ts`.
- * 2. What the user configures is not changed.
- * 3. A provider that is removed is no default any more.
+ * 2. Providers of the user's configuration are not changed.
+ * 3. A removed provider is no longer the default.
  */
 export class ManagedProviders {
   private readonly options: ManageOptions;
@@ -80,7 +80,7 @@ export class ManagedProviders {
     });
   }
 
-  /** Makes it the provider of runs that name none. */
+  /** Makes it the provider of runs that name no provider. */
   async use(id: string): Promise<ProviderRecord> {
     const { config, providers, change } = this.options;
     return change(async () => {
@@ -116,7 +116,7 @@ function presentConfig(providers: Providers, id: string, what: string): Provider
   const present = providers.config(id);
   if (present === null)
     throw new SvcError('invalid_request', `The built-in engine ${what}.`, { param: 'id' });
-  // Throws when there is none.
+  // Throws if there is no such provider.
   providers.record(id);
   return present as ProviderConfig;
 }

@@ -27,7 +27,7 @@ export async function askProvider(port: ProviderPort, timeout_ms: number): Promi
 /** Lets the probe time out first, because its error says why. */
 export const PROBE_SLACK_MS = 250;
 
-/** Whether a probe has its outcome, or can have none any more. */
+/** Whether a probe has its outcome, or can no longer get one. */
 export function hasEnded(snapshot: ProviderSnapshot, awaited: number): boolean {
   const { probe } = snapshot.context;
   const isOver = probe > awaited || (probe === awaited && !isIn(snapshot, 'probing'));
@@ -58,7 +58,7 @@ interface Watched {
 }
 
 /**
- * Looks at settled providers from time to time. It owns one timer for each watched provider.
+ * Checks settled providers from time to time. It owns one timer for each watched provider.
  *
  * 1. A look without a change records nothing. A change starts a probe, which is recorded.
  * 2. The waits have jitter, and grow while nothing changes.
@@ -148,7 +148,7 @@ function isOpenToLooks(snapshot: ProviderSnapshot | undefined): boolean {
 }
 
 function isChange(result: ProbeResult, { context: { error, models } }: ProviderSnapshot): boolean {
-  // The daemon has no descriptors left. That is no change of the provider.
+  // The daemon has no descriptors left: the provider has not changed.
   if (hasCode(result, 'descriptors_exhausted')) return false;
   if (!(result instanceof SvcError)) return error !== null || !isSameList(result.models, models);
   return error === null || error.code !== result.code || error.message !== result.message;

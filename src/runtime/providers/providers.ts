@@ -76,7 +76,7 @@ export class Providers {
 
   /**
    * Starts the machines of all providers. Resolves when each local one is probed, and the names of
-   * the local models are known: a request that comes before them would ask another provider.
+   * the local models are known: an earlier request would go to another provider.
    */
   async open(): Promise<void> {
     const { config, local, remote } = this.options;
@@ -134,14 +134,14 @@ export class Providers {
   }
 
   /**
-   * Whether a request may go to a model of it now, or without one to any. Its machine knows; the
-   * provider is not asked.
+   * Whether a request may go to a model of it now, or without one to any. Its machine decides; the
+   * provider is not called.
    */
   usable(id: string, model: string | null = null): Usable {
     return this.admission.usable(id, this.entries.get(id)?.stream, model);
   }
 
-  /** When it is tried again, if it takes no request now. */
+  /** When it is retried, if it takes no request now. */
   retryAt(id: string, model: string | null = null): number | null {
     const usable = this.usable(id, model);
     return usable.ok ? null : usable.until;
@@ -266,7 +266,7 @@ export class Providers {
     return providerRecord(this.snapshot(id), settings, this.options.kernel.clock.now());
   }
 
-  /** The models of all providers. A cloud provider is not asked: its known models are listed. */
+  /** The models of all providers. A cloud provider is not called: its known models are listed. */
   async models(): Promise<ModelRecord[]> {
     const lists = await Promise.all(
       [...this.entries].map(async ([id, entry]) => {
@@ -318,7 +318,7 @@ export class Providers {
 
   private appendOrLog(entry: Entry, event: NewEvent<ProviderEvent>): void {
     this.options.kernel.tryAppend(entry.stream, event).catch((error: unknown) => {
-      // A probe that the end of the daemon cuts off says nothing about its provider.
+      // A probe that is interrupted by the end of the daemon says nothing about its provider.
       if (this.options.kernel.closed) return;
       this.options.log.error(
         { err: error, stream: entry.stream },
@@ -338,7 +338,7 @@ export class Providers {
   }
 }
 
-/** Why the key of a provider cannot be read. Null: it can, or there is none. */
+/** Why the key of a provider cannot be read. Null: it can, or the provider has no key. */
 async function keyFault(keys: ProviderKeys, config: ProviderConfig): Promise<SvcError | null> {
   try {
     await keys.read(config);
@@ -355,8 +355,8 @@ const TRANSITIONS_MAX = 10;
 type Transition = ProviderRecord['transitions'][number];
 
 /**
- * The latest state changes of each provider, oldest first. A probe that leads back to the state
- * before it is no change.
+ * The latest state changes of each provider, oldest first. A probe that leads back to the previous
+ * state does not count.
  */
 class Transitions {
   private readonly byStream = new Map<string, Transition[]>();

@@ -66,7 +66,7 @@ export function providerRecord(
   };
 }
 
-/** The models that are not asked, or are tried by one request. The latest fault comes last. */
+/** The models that get no requests, or only a trial. The latest fault comes last. */
 export function faultyModels({ context }: ProviderSnapshot, now: number): FaultyModel[] {
   return context.circuits.flatMap((circuit) => {
     const { model, error, failed_at, retry_at } = circuit;
@@ -82,7 +82,7 @@ function kindOf({ limited, error }: ModelCircuit): FaultyModel['state'] {
   return error.code === 'provider_unauthorised' ? 'unauthorised' : 'unavailable';
 }
 
-/** A model with no more than a name. */
+/** A model known only by its name. */
 export function nameAlone(provider: string, name: string): ModelRecord {
   return {
     id: `${provider}/${name}`,

@@ -22,7 +22,7 @@ import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { notAdmitted, RETRY_AFTER_MS, withdrawn } from './run-errors.ts';
 import type { RunsOptions } from './runs.ts';
 
-/** Accepts new runs, or says why not. It owns nothing: an accepted run is in the kernel. */
+/** Accepts new runs, or throws the reason. It owns nothing: an accepted run is in the kernel. */
 export class Acceptance {
   private readonly options: Omit<RunsOptions, 'pages' | 'secret'> & {
     digests: Digests;
@@ -71,7 +71,7 @@ export class Acceptance {
     });
   }
 
-  /** The request with what its alias asks for, and with the tools of servers. */
+  /** The request with the default options of its alias, and with the tools of servers. */
   whole(
     request: RunInput,
     narrowings: readonly ToolNarrowing[],
@@ -87,7 +87,9 @@ export class Acceptance {
     );
   }
 
-  /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
+  /**
+   * Records the run, and `more` with it. `said`: the fields of its first event beside the request.
+   */
   private async admit(
     request: RunInput,
     facts: RunFacts,
@@ -147,7 +149,7 @@ export class Acceptance {
   }
 }
 
-/** What is recorded of a request beside what the model is asked. */
+/** The recorded fields of a request that the model does not get. */
 type RunFacts = RequestSource &
   Pick<RunCreated, 'asked_by' | 'conversation' | 'continues' | 'origin' | 'turns_of'> & {
     client: string;
@@ -170,7 +172,7 @@ function acceptedRun(
   const now = kernel.clock.now();
   const total = Math.min(input.timeout_ms ?? limits.run_ms, within_ms);
   const kept = keepsContent(config.history);
-  // A grammar would begin again in the middle of its text.
+  // A grammar would restart in the middle of its text.
   const isText = input.response_format == null && (input.tools ?? []).length === 0;
   const resumable = ({ provider }: Route) =>
     kept && (provider === LOCAL || (isText && goesOn(config.providers[provider] ?? {})));
@@ -208,9 +210,9 @@ function acceptedRun(
 }
 
 /**
- * Resolves when the run is durable, but does not wait for a disk that is full or stalled. Then it
- * refuses the run and withdraws it, so that the run does not execute later without a client.
- * Throws store_full, store_stalled, and run_unconfirmed if the log failed.
+ * Resolves when the run is durable, but does not wait for a disk that is full or stalled. In that
+ * case it refuses the run and withdraws it, so that the run does not execute later without a
+ * client. Throws store_full, store_stalled, and run_unconfirmed if the log failed.
  */
 async function unlessWithdrawn(
   kernel: Kernel,

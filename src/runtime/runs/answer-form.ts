@@ -12,9 +12,9 @@ import type { AskedForm } from '../judge/judge.ts';
 /** The form of an answer that was to be JSON: many servers know no such form, and drop the wish. */
 
 /**
- * The event for a complete answer. One that does not have the form that was asked for has its own
- * reason, unless the provider says itself why it is not whole. The engine says of an answer that
- * its grammar kept the form.
+ * The event for a complete answer. An answer without the requested form has its own reason, unless
+ * the provider reports why it is incomplete. The engine says of an answer that its grammar kept the
+ * form.
  */
 export async function judgeForm(
   event: NewEvent<RunEvent>,
@@ -36,7 +36,7 @@ export async function judgeForm(
 }
 
 /**
- * The event of an answer without its form if the model is asked again: the answer is a turn then.
+ * The event of an answer without its form if the model is called again: the answer becomes a turn.
  * `usage`: of this turn alone.
  */
 export function orAgain(
@@ -51,7 +51,7 @@ export function orAgain(
   return { type: 'run.asked_again', attempt: event.attempt, usage, form_problem };
 }
 
-/** What the text of an answer is compared with. Null: the request asks for no form. */
+/** The form to compare the text of an answer with. Null: the request asks for no form. */
 export function formOf(request: RunRequest): AskedForm | null {
   const { response_format } = request;
   if (response_format !== undefined) return { about: 'schema', form: response_format.schema };
@@ -74,7 +74,7 @@ function isJson(text: string, schema: unknown): boolean {
 
 /**
  * The output of a provider. If the answer was to be JSON, the fence of Markdown around it is left
- * out: the JSON is what was asked for. Tokens of a local model stay as they are.
+ * out: the client requested the JSON alone. Tokens of a local model stay as they are.
  */
 export function withoutFence(
   parts: AsyncIterable<OutputPart>,
@@ -99,7 +99,7 @@ async function* cutFence(parts: AsyncIterable<OutputPart>): AsyncGenerator<Outpu
   }
 }
 
-/** Leaves the fence out of a text that comes in pieces. What may be a part of it waits. */
+/** Leaves the fence out of a text that comes in pieces. A possible part of the fence waits. */
 class Fence {
   private state: 'before' | 'inside' | 'none' = 'before';
   private waiting = '';
@@ -122,7 +122,7 @@ class Fence {
     return text;
   }
 
-  /** What waits and is no fence. The next text may have a fence again. */
+  /** The waiting text if it is not a fence. The next text may have a fence again. */
   end(): string {
     const { state, waiting } = this;
     [this.state, this.waiting] = ['before', ''];

@@ -48,11 +48,11 @@ export interface RunExecutorOptions {
   log: Log;
   /** Undefined if the provider was removed, or the run must not go to it. */
   provider(request: RunRequest): ProviderPort | undefined;
-  /** Why the cloud target of an attempt must not be asked; null if it may. */
+  /** Why the cloud target of an attempt must not be called; null if it may. */
   refusal(context: RunContext): Promise<SvcError | null>;
   /** Admits an attempt if its provider is usable now. */
   enter(provider: string, asking: Asking, patience?: Patience): Promise<Usable>;
-  /** When a model that is not usable is tried again. Null: unknown, or it is usable. */
+  /** When an unusable model is retried. Null: unknown, or it is usable. */
   retryAt(provider: string, model: string): number | null;
   /** Called with the outcome of each admitted attempt. The state of the provider depends on it. */
   onOutcome(provider: string, outcome: Outcome, asking: Asking): void;
@@ -165,8 +165,8 @@ export class RunExecutor {
   }
 
   /**
-   * Throws unless the provider is usable now. A removed one is missed later. A run with another
-   * target does not wait for a request that tries this one.
+   * Throws unless the provider is usable now. The absence of a removed provider is found later. A
+   * run with another target does not wait for a request that tries this one.
    */
   private async enter(
     { run_id, signal }: Attempt,
@@ -264,7 +264,7 @@ export class RunExecutor {
       throw mine.cut ?? thrown;
     } finally {
       heard();
-      // What ends the run is proposed next. It fails if this fails.
+      // The event that ends the run is proposed next. It fails if this one fails.
       recorder.propose().catch(() => {});
     }
     if (mine.cut !== null) throw mine.cut;
@@ -294,8 +294,8 @@ export class RunExecutor {
   }
 
   /**
-   * Gives up a target if the run has another one and this one stays silent. Call what it returns
-   * when it is heard.
+   * Gives up a target if the run has another one and this one stays silent. Call the returned
+   * function when output arrives.
    */
   private whileSilent(
     { fallbacks, first_output_ms }: RunContext,
@@ -344,7 +344,7 @@ type Output = Extract<OutputPart, { type: 'output' }>;
 
 /**
  * A call that svc carries out names its server, so that no client takes it for its own. `unknown`:
- * the server of a call of no tool.
+ * the server of a call whose tool does not exist.
  */
 function withServer(
   part: Output,
@@ -358,7 +358,7 @@ function withServer(
     : { ...part, call: { ...part.call, server } };
 }
 
-/** What is opaque is for this provider and model alone. One that takes no such thing gets none. */
+/** Opaque data is for this provider and model alone, and only if the provider accepts its form. */
 function withAuthor(
   part: Output,
   { provider, model }: RunRequest,
@@ -375,7 +375,8 @@ const STALLS: ReadonlySet<string> = new Set(['provider_silent', 'provider_stalle
 /**
  * One attempt in progress.
  *
- * 1. Its signal aborts when it is stopped, and when its answer is cut. An aborted one stays so.
+ * 1. Its signal aborts when it is stopped, and when its answer is cut. An aborted signal stays
+ *    aborted.
  * 2. A stopped attempt records no failure: the log already has why it was stopped.
  * 3. An attempt that is cut, and not stopped, fails with `cut`, whatever its provider throws.
  */
@@ -410,7 +411,7 @@ class Attempt {
 /** An abort without a reason makes an error with its stack. Many runs may stop at one time. */
 const STOPPED = new DOMException('The attempt was stopped.', 'AbortError');
 
-/** What the log has of a run's present answer. */
+/** The recorded part of a run's present answer. */
 async function recordedAnswer(
   store: EventStore,
   run_id: string,

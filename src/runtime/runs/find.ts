@@ -1,15 +1,15 @@
 import { SvcError } from '../../errors.ts';
 import type { EventStore } from '../../kernel/store/index.ts';
 
-/** What a log knows of the ids of its runs. */
+/** Queries for the ids of the runs of a log. */
 export type RunNames = Pick<EventStore, 'runsNamed'> & {
   /** The newest run. */
   lastRun(): Promise<string | null>;
 };
 
 /**
- * The names of the runs that one asker may see: all, or those of the token with this name. `last`:
- * whose newest run is meant, and from which origin.
+ * The runs that one asker may name: all, or those of the token with this name. `last`: the asker
+ * and the origin of the newest run.
  */
 export function namesIn(
   { runsNamed, lastRun }: Pick<EventStore, 'runsNamed' | 'lastRun'>,
@@ -34,7 +34,7 @@ const BEGINNING = /^(run_)?[0-9A-HJKMNP-TV-Z]{1,26}$/i;
 /** Ids that an error lists. */
 const SHOWN_MAX = 5;
 
-/** Whether it is a whole id, so that no log need be asked. */
+/** Whether it is a whole id, so that no lookup in a log is needed. */
 export function isWholeId(written: string): boolean {
   return WHOLE.test(written);
 }

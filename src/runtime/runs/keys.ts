@@ -12,8 +12,8 @@ import type { Placement } from '../placement.ts';
  * 1. A key belongs to its recorded run, as long as the log has that run. The log is the truth.
  * 2. Of concurrent requests with one key, one starts a run and the others wait for it. After a
  *    refusal, the next one tries. Other daemons of the log wait too.
- * 3. Each asker has its keys apart. Older versions had one space for all. A key of then still leads
- *    its asker to its run, and no other.
+ * 3. Each asker has its keys apart. Older versions had one space for all. A key of an older version
+ *    still leads only its asker to its run.
  */
 export class Keys {
   private readonly store: EventStore;
@@ -28,7 +28,7 @@ export class Keys {
   }
 
   /**
-   * The id of the key's run. `start` starts it if there is none, with the id if it gets one.
+   * The id of the key's run. `start` starts the run if there is none, with the id if it gets one.
    * Throws idempotency_conflict, and the errors of `start`.
    */
   async once(
@@ -68,7 +68,7 @@ export class Keys {
     if (row === null) return null;
     const isOwn = row !== known || asked_by === null;
     if (isOwn && (await store.askerOf(row.run_id)) !== asked_by) {
-      // A token took the key of the home in an old log, which has a key only once.
+      // In an old log, which has each key only once, a token used this key of the home.
       if (row === known) throw new SvcError('idempotency_conflict', TAKEN, { param: PARAM });
       return null;
     }

@@ -24,7 +24,7 @@ export interface OutputRecorderOptions {
  * 1. Pieces are proposed in their order.
  * 2. No timer makes batches. The pieces of one turn are proposed together, and so are those that
  *    arrive during a commit.
- * 3. `propose` takes what is left at once, so that the end of a run shares its commit.
+ * 3. `propose` takes all waiting pieces at once, so that the end of a run shares their commit.
  */
 export class OutputRecorder {
   private readonly options: OutputRecorderOptions;
@@ -47,7 +47,7 @@ export class OutputRecorder {
     return waiting.characters > this.options.characters_max ? this.recording : null;
   }
 
-  /** Proposes all that waits. Resolves once it is durable. */
+  /** Proposes all waiting pieces. Resolves once they are durable. */
   async propose(): Promise<void> {
     const proposed: Promise<boolean>[] = [];
     for (let output = this.waiting.take(); output !== null; output = this.waiting.take())
@@ -95,7 +95,7 @@ type Waiting = Output & { logprobs?: TokenLogprob[] };
  * 2. A piece of a tool call without tokens is appended to the queued output of the same call. Other
  *    output may have been queued after it: the answer is the same, since a call is one part. Tokens
  *    stay in their order.
- * 3. A piece without text, tokens, call or probabilities is no output.
+ * 3. A piece without text, tokens, call or probabilities is dropped.
  */
 export class OutputQueue {
   private outputs: Waiting[] = [];
@@ -118,7 +118,7 @@ export class OutputQueue {
 
   /** The output that the piece continues. */
   private openFor({ kind, call, token_ids, logprobs, opaque }: Output): Waiting | undefined {
-    // What is opaque ends its part, so it stays alone.
+    // Opaque data ends its part, so it is a separate output.
     if (opaque !== undefined) return undefined;
     const isSame = (waiting: Waiting | undefined) =>
       waiting?.kind === kind && waiting?.call?.id === call?.id && waiting?.opaque === undefined;
@@ -176,8 +176,8 @@ function placeOf(
 let end: Promise<void> | null = null;
 
 /**
- * Resolves when this turn of the event loop has read what was ready. All callers of one turn go on
- * together, so what they append shares a commit.
+ * Resolves when this turn of the event loop has read what was ready. All callers of one turn resume
+ * together, so their events share a commit.
  */
 function endOfTurn(): Promise<void> {
   end ??= new Promise((resolve) =>

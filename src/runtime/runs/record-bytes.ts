@@ -65,5 +65,5 @@ export class Records {
   }
 }
 
-/** To read a smaller record again is faster than to share it. */
+/** Reading a smaller record again is faster than sharing it. */
 const LARGE_BYTES = 64 * 1024;

@@ -84,7 +84,7 @@ function speedIn(context: RunSnapshot['context']): Partial<RunRecord> {
   return speed === null ? NOTHING : { tokens_per_second: speed };
 }
 
-/** What the model and the tools said before the present answer. */
+/** The messages of the model and the tools before the present answer. */
 function turnsOf(of: RunSnapshot['context']): Partial<RunRecord> {
   const { turns, calls } = of;
   if (turns.length === 0) return NOTHING;
@@ -111,7 +111,7 @@ function turnsOf(of: RunSnapshot['context']): Partial<RunRecord> {
   };
 }
 
-/** What only one provider and model can read, in all messages. */
+/** The parts that only one provider and model can read, in all messages. */
 function opaqueOf({ request, turns, parts }: RunSnapshot['context']): Partial<RunRecord> {
   const said = [...partsIn(request.messages), ...turns.flatMap((turn) => turn.parts), ...parts];
   const { kept, left_out } = countOpaque(said, request);
@@ -122,9 +122,9 @@ function opaqueOf({ request, turns, parts }: RunSnapshot['context']): Partial<Ru
   };
 }
 
-/** Which targets the run has left behind, has left, and what crossed to a cloud. */
+/** The earlier and the remaining targets of the run, and its requests to a cloud. */
 function movesOf({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): Partial<RunRecord> {
-  // Most runs have none of it, and each empty object costs time.
+  // Most runs have none of these fields, and each empty object costs time.
   if (failed_attempts.length + fallbacks.length + sent.length === 0) return NOTHING;
   return {
     ...(failed_attempts.length === 0
@@ -141,7 +141,7 @@ function failedAttempt({ attempt, provider, model, code, message, at }: FailedAt
   return { attempt, provider, model, code, message, at: isoTime(at) };
 }
 
-/** What a request says beside its prompt and system text. */
+/** The fields of a request beside its prompt and system text. */
 function conversation(request: RunRequest): Partial<RunRecord> {
   const { messages } = request;
   const names = recordedNames.filter((name) => request[name] !== undefined);

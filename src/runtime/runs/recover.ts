@@ -14,8 +14,8 @@ export interface RecoveryProgress {
   /** Called between steps with the number of runs so far. Its error ends the recovery. */
   made(runs: number): Promise<void>;
   /**
-   * Takes what recovers the queue, for when the daemon is ready, if all runs are more than a step.
-   * Absent: it is recovered at once.
+   * Takes the function that recovers the rest of the queue once the daemon is ready, if one step
+   * does not suffice. Absent: the queue is recovered at once.
    */
   later?(rest: () => Promise<void>): void;
 }
@@ -28,7 +28,7 @@ const IN_ONE_STEP: RecoveryProgress = {
 /**
  * How the last boot ended, by the log up to `last_seq`. It reads only the first and the last event
  * of the boot's stream, and where its last runs began and ended. In a fleet, the unfinished runs
- * are those that this node still has. `rejoins`: it was of this process.
+ * are those that this node still has. `rejoins`: the boot was one of this process.
  */
 export async function readLastBoot(
   store: EventStore,
@@ -66,7 +66,7 @@ const LAST_EVENTS = 10_000;
  * 1. A run that waited waits again, in the same order. A run that was cut off continues or ends, as
  *    its recovery policy says.
  * 2. Each step is durable before the next begins, so a start that is cut off still makes progress.
- * 3. The start does not wait for a long queue: what `later` gets recovers it.
+ * 3. The start does not wait for a long queue: the function for `later` recovers it.
  * 4. Deadlines move by the downtime: the time from the end of the boot of the run's last event. The
  *    clock may have been set since. A boot that did not recover the run is part of the downtime.
  */

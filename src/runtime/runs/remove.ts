@@ -60,7 +60,7 @@ async function removeFrom(
 ): Promise<string | undefined> {
   let step = await store.removeRun(run_id);
   if (step.runs === 0) {
-    // The log must end with an event. Another one lets the last event of the run go.
+    // The log must end with an event. Another event replaces the last event of the run there.
     const room = { type: 'daemon.history_pruned', runs: 0, events: 0 } as const;
     if (!(await kernel.tryAppend(daemon, room))) throw new SvcError('daemon_stopping');
     step = await store.removeRun(run_id);
@@ -75,8 +75,8 @@ async function removeFrom(
 }
 
 /**
- * The damaged runs among the later turns of the conversation. Throws run_continued for any other:
- * it has the texts of this run too.
+ * The damaged runs among the later turns of the conversation. Throws run_continued for any other
+ * turn: it has the texts of this run too.
  */
 async function damagedAfter(
   store: RemoveSources['store'],

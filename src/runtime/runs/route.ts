@@ -14,19 +14,19 @@ import { unknownProvider } from '../providers/unknown-provider.ts';
 /** The provider and model of a run, and whether the prompt leaves this machine. */
 export type Route = Omit<Target, 'resumable'>;
 
-/** What a request says about who answers. */
+/** The fields of a request that choose its target. */
 type TargetChoice = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
 /** The same, with one name of a model and no alias. */
 type ModelChoice = Omit<TargetChoice, 'model'> & { model?: string | null | undefined };
 type Settings = Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'> &
   Partial<Pick<Config, 'alias_presets'>>;
 
-/** The models that a provider listed when it was last asked. Null: unknown. */
+/** The models of a provider as it last listed them. Null: unknown. */
 export type Listed = (provider: string) => readonly string[] | null;
 
 /**
  * The targets of a run in their order: one for each name of a model. An alias may lead to several
- * names. A target that comes twice is asked once.
+ * names. A target that comes twice counts once.
  *
  * Throws the errors of `chooseRoute` and `checkProvider`, and invalid_request for too many targets.
  */
@@ -59,7 +59,7 @@ export function chooseRoutes(
 }
 
 /**
- * A later target is rarely asked, so a mistyped provider would be found late. One name alone may be
+ * A later target is rarely called, so a mistyped provider would be found late. A single name may be
  * a model of the default provider that has a slash. Throws provider_unknown.
  */
 function checkProvider(
@@ -76,7 +76,7 @@ function checkProvider(
 }
 
 /**
- * The names that a request means. An alias is looked at once. One that is loaded in its own way has
+ * The names that a request means. An alias is looked at once. An alias with its own settings has
  * its own name at the local engine. A tag `:latest` is left out unless a model of a provider is
  * called so.
  */
@@ -178,7 +178,7 @@ function byName(
   const here = others.filter((id) => providers.get(id)?.kind !== 'cloud');
   const [only, second] = here;
   if (only !== undefined && second === undefined) return only;
-  // The list of the default provider may be old: it says itself what it has.
+  // The list of the default provider may be old, so its own answer decides.
   if (others.length === 0) return default_provider;
   throw new SvcError(
     'model_unknown',
@@ -211,7 +211,7 @@ function splitModel(
   return { provider: provider == null && isFile(model) ? LOCAL : null, name: model };
 }
 
-/** A slip, such as an empty variable in a script, must not ask the default model. */
+/** A mistake, such as an empty variable in a script, must not select the default model. */
 function blankModel(model: string, provider: string): SvcError {
   return new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
     param: 'model',
@@ -223,8 +223,8 @@ function blankModel(model: string, provider: string): SvcError {
 }
 
 /**
- * Whether a name in the request is the path of a file. An alias is none, whatever it leads to: the
- * user of the daemon chose it. A name alone may end in `.gguf`, if the list has that model.
+ * Whether a name in the request is the path of a file. An alias is not a path, whatever it leads
+ * to: the user of the daemon chose it. A name alone may end in `.gguf`, if the list has that model.
  */
 export function namesFile(
   { model, ...rest }: TargetChoice,
@@ -279,7 +279,8 @@ function cloudProvider(
 }
 
 /**
- * What the provider of the route is asked. `returns`: the forms of what a client sends back for it.
+ * The request to the provider of the route. `returns`: the forms of the opaque data that a client
+ * sends back for it.
  */
 export function requestOf(
   input: RunInput,

@@ -31,7 +31,7 @@ export function removedMeanwhile(run_id: string): SvcError {
   );
 }
 
-/** The error for a key whose run was asked in another API: that answer has another form. */
+/** The error for a key whose run came through another API: that answer has another form. */
 export function otherApi({ asked_as = "svc's own API" }: { readonly asked_as?: string }): SvcError {
   return new SvcError(
     'idempotency_conflict',
@@ -53,7 +53,7 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
   if (run === undefined)
     return new SvcError(
       'daemon_stopping',
-      'The daemon stopped. The run is one of another node of the fleet, and goes on there.',
+      'The daemon stopped. The run belongs to another node of the fleet, and continues there.',
     );
   if (run.hasTag('queued'))
     return new SvcError(
@@ -74,12 +74,12 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
 }
 
 /**
- * The error of a run, for a client that asks for its answer now. Null: it has none.
+ * The error of a run, for a client that asks for its answer now. Null: it has no error.
  *
- * 1. What is left of a wait counts from now. A wait that is over says nothing.
- * 2. It is settled if svc has repeated the attempt.
- * 3. A key leads to the same end for ever, so under it nothing can be asked again.
- * 4. An answer that does not have the form that was asked for counts as an error.
+ * 1. The rest of a wait counts from now. A wait that is over is omitted.
+ * 2. The error is settled if svc has repeated the attempt.
+ * 3. A key always leads to the same outcome, so a retry needs another key.
+ * 4. An answer without the requested form counts as an error.
  */
 export function errorOfRun(run: RunRecord, now: number): SvcError | null {
   const { error, ended_at, attempts, idempotency_key } = run;

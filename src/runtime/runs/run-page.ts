@@ -16,9 +16,9 @@ export interface PageSources {
 type PageQuery = RunListQuery & { asked_by?: string };
 
 interface PageReads<T> {
-  /** The record of a run, of a row that has none too. */
+  /** The record of a run, also for a row without a record. */
   wholeOf(row: RunRow): Promise<RunRecord>;
-  /** What the page has of a run. */
+  /** The item of the page for a run. */
   show(record: RunRecord, row: RunRow): Promise<T>;
 }
 

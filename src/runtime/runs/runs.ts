@@ -178,7 +178,7 @@ export class Runs {
     return port.read(request.model, { of: request, ...AS_PROMPT, top: null }, asked[1]);
   }
 
-  /** What the provider would be asked first. */
+  /** The first request that the provider would get. */
   private async askedBy(...[choice, signal, narrowings = []]: Counted): Promise<RunRequest> {
     await checkSchemas(choice);
     const input = await this.acceptance.whole(choice, narrowings, signal);
@@ -191,7 +191,7 @@ export class Runs {
   failure = async (run_id: string): Promise<SvcError | null> =>
     errorOfRun(await this.get(run_id), this.options.kernel.clock.now());
 
-  /** Without the long lists of what it was asked. Throws as `get` does. */
+  /** Without the long lists of the request. Throws as `get` does. */
   answer(run_id: string): Promise<RunRecord> {
     return this.get(run_id, 'answer');
   }
@@ -220,7 +220,7 @@ export class Runs {
     return findRun(namesIn(this.options.store, { asked_by }), written);
   }
 
-  /** The name of the token that asked a run. Null: the home did, or there is no such run. */
+  /** The name of the token that started a run. Null: the home did, or there is no such run. */
   async askerOf(run_id: string): Promise<string | null> {
     const { kernel, store } = this.options;
     if (!isRun(run_id)) return null;
@@ -230,7 +230,7 @@ export class Runs {
     return store.askerOf(run_id);
   }
 
-  /** What the run was asked. Without messages if the log does not keep them. */
+  /** The request of the run. Without messages if the log does not keep them. */
   readRequest(run_id: string): Promise<RunRequestRecord> {
     return readRunRequest(this.options, run_id);
   }
@@ -265,7 +265,7 @@ export class Runs {
     );
   }
 
-  /** `asked_by`: only what the token of this name asked. Throws not_ready, run_unknown. */
+  /** `asked_by`: only runs of the token of this name. Throws not_ready, run_unknown. */
   async list(query: RunListQuery, asked_by?: string): Promise<RunPage> {
     return runPage(this.options, await this.found(query, asked_by), (row) => this.whole(row));
   }
@@ -299,7 +299,7 @@ export class Runs {
     return row.record === null ? this.get(row.run_id) : this.fromRow(row);
   }
 
-  /** What the ended runs of a conversation used. Throws conversation_unknown, run_unknown. */
+  /** The usage of the ended runs of a conversation. Throws conversation_unknown, run_unknown. */
   async usageOf(id: string): Promise<ConversationUsage> {
     if (isMade(id)) await this.madeHere.check(id);
     if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
@@ -367,8 +367,8 @@ export class Runs {
 }
 
 /**
- * What a run was asked, with its images. The log may lack the texts: then it is what the log has,
- * with no messages. Throws run_unknown, not_ready.
+ * The request of a run, with its images. The log may lack the texts: then the request has no
+ * messages. Throws run_unknown, not_ready.
  */
 export async function readRunRequest(
   { kernel, store }: { kernel: Kernel; store: Pick<EventStore, 'readStream'> },
@@ -389,7 +389,7 @@ export async function readRunRequest(
 
 /**
  * Cancels the unfinished runs of an asker. Resolves with the number of those that it cancelled. A
- * run of a daemon that is away ends later, and is not counted.
+ * run of an absent daemon ends later, and is not counted.
  */
 async function cancelAll(
   { kernel, placement, config }: Pick<RunsOptions, 'kernel' | 'placement' | 'config'>,
@@ -401,7 +401,7 @@ async function cancelAll(
     isRun(stream) && (tail as RunSnapshot).context.asked_by === asked_by ? stream : [],
   );
   const limit = config.limits.queue_runs;
-  // The home of another daemon is another one.
+  // The homes of two daemons are two askers.
   const elsewhere = asked_by === null ? [] : await placement.runsElsewhere(asked_by, limit);
   const ids = new Set([...here, ...elsewhere]);
   let cancelled = 0;

@@ -15,12 +15,12 @@ import { WaitingRuns } from './waiting-runs.ts';
 /**
  * Starts the waiting runs in their order. It owns the queue and the list of active runs.
  *
- * 1. Both lists follow the proposed states of the run machines. So a run that may start at once is
+ * 1. Both lists follow the proposed states of the run machines. A run that may start at once is
  *    recorded as started in the commit of its acceptance.
  * 2. Runs that were cut off go first. The others are served as in `waiting-runs.ts`: each asker in
  *    its turn, however many runs it has.
- * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut
- *    off go first.
+ * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it
+ *    interrupted go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. Local runs share the memory for models. See `runs-to-start.ts`.
  * 6. Where the queue is shared, a run that does not start at once is given away. See `src/fleet/`.
@@ -66,8 +66,8 @@ export class Scheduler {
   }
 
   /**
-   * Others wait for the places of this daemon too, in a fair order. While they do at a provider, no
-   * newcomer starts there, and no place is kept for the home.
+   * Runs of other daemons wait for the places of this daemon too, in a fair order. While they do at
+   * a provider, no newcomer starts there, and no place is kept for the home.
    */
   shareQueue(othersWait: (provider: string) => boolean): void {
     this.othersWait = othersWait;
@@ -87,7 +87,7 @@ export class Scheduler {
     return this.queued + this.active.taken().length + this.parked.size;
   }
 
-  /** The same of the token with this name, or of all tokens. */
+  /** The same for the token with this name, or for all tokens. */
   unsettledOf(name?: string): number {
     const isOf = ({ asker }: Demand) => asker !== null && asker === (name ?? asker);
     const all = [...this.queue.list, ...this.active.taken(), ...this.parked.values()];
@@ -223,7 +223,7 @@ export class Scheduler {
     if (this.options.kernel.tail(this.options.daemon)?.hasTag('stopping')) this.handOverPaused();
   }
 
-  /** A stop does not wait for persons: the next start has what waits for them. */
+  /** A stop does not wait for persons: the next start restores these waits. */
   private handOverPaused(): void {
     const { kernel } = this.options;
     for (const run_id of this.parked.keys())
@@ -322,13 +322,13 @@ function isLocal({ provider }: Waiting): boolean {
   return provider === LOCAL;
 }
 
-/** What a run needs to start. */
+/** The requirements of a run to start. */
 interface Demand {
   provider: string;
   model: string;
   isolated: boolean;
   suspect: boolean;
-  /** Name of the token that asked it. Null: the home did. */
+  /** Name of the token that started it. Null: the home did. */
   asker: string | null;
 }
 

@@ -44,10 +44,10 @@ async function checkSchema(
   if (Object.keys(schema).length === 0) return;
   const plain = plainSchema(schema) as AnySchema;
   const problem = await problemOf(plain, typeof $schema === 'string' && OLDER.test($schema));
-  if (problem !== null) throw wrong(param, `${param}: ${what} is no JSON schema. ${problem}`);
+  if (problem !== null) throw wrong(param, `${param}: ${what} is not a JSON schema. ${problem}`);
 }
 
-/** Many libraries still write the draft before, which has another form of tuples. */
+/** Many libraries still write the previous draft, which has another form of tuples. */
 const OLDER = /\/draft-0[4-7]\//;
 
 async function problemOf(schema: AnySchema, isOlder: boolean): Promise<string | null> {
@@ -79,7 +79,7 @@ interface OlderMeta {
 }
 const PATH_CHARS_MAX = 500;
 
-/** What is made when it is first asked for. */
+/** A value that is made when it is first needed. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => {

@@ -1,10 +1,10 @@
 import type { RunContext } from '../../../machines/run/context.ts';
 
 /**
- * Tokens a second, to a tenth: wherever svc says a speed. Null: unknown.
+ * Tokens a second, to a tenth: every speed that svc shows. Null: unknown.
  *
- * 1. The engine that computed the answer knows it best.
- * 2. Without its word the times of the pieces count, from the first one on.
+ * 1. The report of the engine that computed the answer is the best source.
+ * 2. Without such a report the times of the pieces count, from the first one on.
  */
 export function speedOf(context: RunContext): number | null {
   const { completion, output_tokens } = context;
@@ -26,7 +26,7 @@ function toTenth(speed: number): number {
  *
  * 1. All of the answer came as one piece, or so fast that it was sent together.
  * 2. Tools or persons worked in between.
- * 3. The work was lost in the middle, and went on later.
+ * 3. The work was lost in the middle, and resumed later.
  */
 function answerMs(context: RunContext): number | null {
   const { first_output_at, ended_at, outputs, turns, attempt, failed_attempts } = context;

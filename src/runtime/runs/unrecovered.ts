@@ -31,7 +31,7 @@ export class Unrecovered {
     this.delete([...this.runs]);
   }
 
-  /** Resolves when this run is not one of them, or no run is. */
+  /** Resolves when this run is recovered, or all are. */
   async wait(run_id?: string): Promise<void> {
     while (run_id === undefined ? this.size > 0 : this.has(run_id)) await this.fewer.next();
   }

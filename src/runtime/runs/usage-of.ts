@@ -24,7 +24,7 @@ export function estimatedTokens({
 
 /**
  * A provider that counts nothing may say 0. A prompt has tokens, and so has an output. A number
- * that no model reaches is none: sums of such numbers would not fit their columns.
+ * that no model reaches counts as unknown: sums of such numbers would not fit their columns.
  */
 export function believed(usage: Usage, hasOutput: boolean): Usage {
   const known = Object.entries(usage).filter(([, count]) => isPossible(count));
@@ -44,16 +44,16 @@ export function isPossible(tokens: number | null): boolean {
 const TOKENS_MAX = 1e12;
 
 /**
- * What a run used, when it has ended: at the target that it was at then.
+ * Usage of a finished run, attributed to its last target.
  *
- * 1. The numbers are those of its provider. It says them with a complete answer only.
+ * 1. The numbers are those of its provider, which reports them only with a complete answer.
  * 2. An answer that was cut costs too, so its numbers are estimated.
  * 3. An attempt without output counts nothing.
  * 4. The cost is that of its acceptance, whatever the prices are later.
  */
 export function usageOf(context: RunContext): RunUsage {
   const { request, price, completion, turns, sent, attempt, outputs, ended_at } = context;
-  // A complete answer counts all turns. Of an unfinished run, those that are complete count.
+  // A complete answer counts all turns. Of an unfinished run, only its complete turns count.
   const usage = completion?.usage ?? (turns.length > 0 ? sumOfUsage(turns, NO_TOKENS) : null);
   const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
@@ -87,7 +87,7 @@ export function withoutShell(client: string): string {
   return client.replace(/^command line \d+$/, 'command line');
 }
 
-/** Bytes of what a provider is asked, without the frame of its API. */
+/** Bytes of a request to a provider, without the frame of its API. */
 export function bytesOf({ messages, tools, response_format, stop }: RunRequest): number {
   return Buffer.byteLength(JSON.stringify({ messages, tools, response_format, stop }));
 }

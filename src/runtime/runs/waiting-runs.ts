@@ -4,7 +4,7 @@ import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machi
 export interface WaitingRun {
   run_id: string;
   provider: string;
-  /** Name of the token that asked it. Null: the home did. */
+  /** Name of the token that started it. Null: the home did. */
   asker: string | null;
   client: string;
 }
@@ -23,7 +23,7 @@ type Placed<R> = R & {
  *
  * 1. The askers at a provider are served in rounds: the home, and each token. The rounds of each
  *    provider advance independently.
- * 2. The clients of one asker take turns in its rounds. So a long backlog delays no other asker,
+ * 2. The clients of one asker take turns in its rounds. A long backlog delays no other asker,
  *    whatever names its clients have.
  * 3. Some runs go before all others, in the order of their arrival.
  */
@@ -127,7 +127,9 @@ export class WaitingRuns<R extends WaitingRun> {
     return this.turns.get(placeOf(run)) ?? emptyQueue;
   }
 
-  /** A client chooses its name. So those without a waiting run are forgotten above a number. */
+  /**
+   * A client chooses its name, so above a number the clients without a waiting run are forgotten.
+   */
   private forgetTurns(): void {
     for (const [place, { round, next }] of this.turns) {
       if (next.size <= this.runs.length + CLIENTS_MAX) continue;
@@ -143,7 +145,7 @@ function placeOf({ provider, asker }: WaitingRun): string {
   return `${asker ?? ''} ${provider}`;
 }
 
-/** Clients without a waiting run whose last turn is remembered. */
+/** How many clients without a waiting run are remembered. */
 const CLIENTS_MAX = 256;
 /** The round of a run that goes before all others. */
 const BEFORE_ALL = -1;

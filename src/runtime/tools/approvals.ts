@@ -12,8 +12,8 @@ import type { ToolServers } from '../../ports/tools.ts';
 type Servers = Pick<ToolServers, 'allowAlways' | 'target' | 'changes'>;
 
 /**
- * What waits for a person: calls that need an approval, and calls whose result is not known. It
- * owns nothing: the runs have it.
+ * Calls that wait for a person: they need an approval, or their result is not known. It owns
+ * nothing: the runs have it.
  */
 export class Approvals {
   private readonly kernel: Kernel;
@@ -63,7 +63,7 @@ export class Approvals {
     }
   }
 
-  /** What watchers see now: the newest calls, as many as fit. */
+  /** The view of watchers: the newest calls, as many as fit. */
   private findNewest(): Newest {
     const waiting = this.waiting();
     const calls: Newest['calls'] = [];
@@ -94,7 +94,7 @@ export class Approvals {
       .toSorted((a, b) => sinceOf(a.call) - sinceOf(b.call));
   }
 
-  /** With what the call changes. Throws approval_unknown. */
+  /** With the changes that the call makes. Throws approval_unknown. */
   async get(id: string): Promise<ApprovalRecord> {
     const { run_id, call } = this.find(id);
     return this.record(run_id, call, await this.changesOf(call));
@@ -190,7 +190,7 @@ interface WaitingCall {
   call: ToolCall;
 }
 
-/** What a watcher knows: the newest calls, what of each may change, and how many are older. */
+/** The state of a watcher: the newest calls, their changing fields, and how many are older. */
 interface Newest {
   calls: (WaitingCall & { id: string })[];
   versions: ReadonlyMap<string, string>;
@@ -199,7 +199,9 @@ interface Newest {
 
 const NOTHING_SENT = { versions: new Map<string, string>(), older: null };
 
-/** Calls that a watcher knows, and characters of their arguments. At least one has room. */
+/**
+ * Most calls of a watcher's view, and most characters of their arguments. At least one call fits.
+ */
 export const [WATCHED_MAX, WATCHED_BYTES] = [100, 1_048_576];
 
 function sinceOf({ state, started_at, requested_at }: ToolCall): number {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../async/clock.ts';
 
 /**
- * Records what the server of a call says of it, at most so often.
+ * Records the progress texts of a call's server at a bounded rate.
  *
  * 1. The first text is recorded at once, and then the newest one at each time.
  * 2. The time between two grows with the call, so that a call of a day has about two hundred.

@@ -32,9 +32,9 @@ export interface ToolCallsOptions {
 /**
  * Carries out the calls of runs. It owns the calls that work at the moment.
  *
- * 1. A call begins after the commit of `run.tool_started`, and only if that one is of this boot.
- * 2. The effect `callTools` comes after each event of a call. What it proposes twice is refused by
- *    the machine.
+ * 1. A call begins after the commit of `run.tool_started`, and only if this boot recorded it.
+ * 2. The effect `callTools` comes after each event of a call. The machine refuses a second proposal
+ *    of the same event.
  * 3. A call whose run has ended, or whose time is over, is given up.
  */
 export class ToolCalls {
@@ -43,7 +43,7 @@ export class ToolCalls {
     string,
     { run_id: RunKey; call: number; abort: AbortController }
   >();
-  /** Calls whose server is asked what it has. */
+  /** Calls whose tool is looked up at its server. */
   private readonly asking = new Set<string>();
 
   constructor(options: ToolCallsOptions) {
@@ -56,7 +56,7 @@ export class ToolCalls {
     });
   }
 
-  /** Goes on with each call of the run that can go on. */
+  /** Resumes each call of the run that can continue. */
   go({ run_id: id }: Effects['callTools']): void {
     const run_id = stream.run(id);
     const snapshot = this.options.kernel.snapshot(run_id);
@@ -90,7 +90,7 @@ export class ToolCalls {
     for (const { abort } of this.live.values()) abort.abort();
   }
 
-  /** Asks the server about the tool, and records how the call is decided. */
+  /** Looks the tool up at its server, and records the decision about the call. */
   private async request(run_id: RunKey, made: ToolCall): Promise<void> {
     const { kernel, servers, limits } = this.options;
     const { call } = made;
@@ -154,7 +154,7 @@ export class ToolCalls {
     if (approval !== 'ask') this.propose(run_id, decisionOf(call, approval));
   }
 
-  /** A judge that cannot work now is no fault of the model. */
+  /** A judge that cannot work now is not the fault of the model. */
   private async judged(
     written: string,
     schema: Readonly<Record<string, unknown>>,
@@ -167,7 +167,7 @@ export class ToolCalls {
     }
   }
 
-  /** The tool, or why there is none. */
+  /** The tool, or the reason why the server does not have it. */
   private async find(server: string, tool: string): Promise<ToolInfo | string> {
     const { servers, limits } = this.options;
     try {

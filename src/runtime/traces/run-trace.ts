@@ -56,7 +56,7 @@ export function traceRuns(kernel: Kernel, onTrace: (trace: RunTrace) => void): v
   });
 }
 
-/** The code of the failure, or what ended the run. Null for an answer. */
+/** The code of the failure, or the outcome of the run. Null for an answer. */
 function errorOf(type: string, { error }: RunSnapshot['context']): string | null {
   if (type === 'run.completed') return null;
   return type === 'run.cancelled' || type === 'run.timed_out' || error === null

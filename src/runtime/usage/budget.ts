@@ -23,11 +23,11 @@ export interface Spent {
 }
 
 /**
- * Keeps what runs at cloud providers use on one day (UTC) within the budget. It owns what the
- * attempts in progress may use.
+ * Keeps the usage of cloud providers on one day (UTC) within the budget. It owns the reservations
+ * of the attempts in progress.
  *
- * 1. What was used is read from the log, so a restart does not forget it. Hours that are over are
- *    read once. The number of a request for embeddings may change its hour, and the next one.
+ * 1. The usage is read from the log, so a restart does not forget it. Hours that are over are read
+ *    once. The number of a request for embeddings may change its hour, and the next one.
  * 2. An attempt in progress counts with its prompt and its `max_tokens` until its run has ended.
  * 3. A budget of money refuses a model without a price.
  * 4. Embeddings count too: with an estimate, until their provider says the number.
@@ -50,7 +50,7 @@ export class Budget {
     return (Math.floor(this.options.kernel.clock.now() / DAY_MS) + 1) * DAY_MS;
   }
 
-  /** What was used today, and what is expected of the attempts in progress. */
+  /** The usage of today, and the expected usage of the attempts in progress. */
   async spent(): Promise<Spent> {
     const { store, config } = this.options;
     const past = this.readPast();
@@ -115,7 +115,7 @@ export class Budget {
     );
   }
 
-  /** Throws budget_spent and price_unknown when no target of a run may be asked now. */
+  /** Throws budget_spent and price_unknown when no target of a run may be called now. */
   async check(targets: readonly Route[]): Promise<void> {
     let first: SvcError | null = null;
     for (const target of targets) {

@@ -11,15 +11,18 @@ export function inCurrency(cost: number): number {
   return cost / 1e9;
 }
 
-/** What was used, in billionths of the currency. */
+/** The cost of the usage, in billionths of the currency. */
 export interface SumCost {
-  /** Of what had a price when it was asked. */
+  /** Of the runs that had a price when they were accepted. */
   kept: number;
-  /** Of the rest, by the present prices. Null: its model has none. */
+  /** Of the rest, by the present prices. Null: its model has no price. */
   present: number | null;
 }
 
-/** The cost of a sum. It keeps the prices of its time, and only what had none gets one now. */
+/**
+ * The cost of a sum. It keeps the prices of its time. Runs without a price then get the present
+ * one.
+ */
 export function costOfSum(sum: UsageSum, prices: Prices): SumCost {
   const rest = Object.fromEntries(COUNTED.map((name) => [name, sum[name] - sum[`priced_${name}`]]));
   // An order for images has no tokens, so nothing says whether it had a price.
@@ -30,8 +33,8 @@ export function costOfSum(sum: UsageSum, prices: Prices): SumCost {
 }
 
 /**
- * What a model costs now; null without a price. Models that are counted together have the dearest
- * price of their provider.
+ * The present price of a model, or null. Models that are counted together have the highest price of
+ * their provider.
  */
 export function priceOf({ provider, model }: Name, prices: Prices): Price | null {
   const found = (name: string) => (Object.hasOwn(prices, name) ? (prices[name] ?? null) : null);

@@ -7,8 +7,8 @@ import type { Budget } from './budget.ts';
 import { costOfSum, inCurrency, type SumCost } from './price.ts';
 
 /**
- * What was used since a time. It begins with a whole hour or day: those are what is counted.
- * Runs without tokens are in the total, and give no model and no client a group.
+ * The usage since a time. It begins with a whole hour or day, because usage is counted in hours and
+ * days. Runs without tokens are in the total, and give no model and no client a group.
  */
 export async function usageReport(
   { store, config, budget }: { store: Pick<EventStore, 'usage'>; config: Config; budget: Budget },

@@ -45,9 +45,9 @@ test('a text that does not fit its form is an error that says why', async ({ rea
   real.provider.script = [output('maybe', 1), end()];
   for (const [field, why] of [
     [{ regex: 'yes|no' }, 'The regular expression does not describe it.'],
-    [{ choice: ['yes', 'no'] }, 'It is none of the choices.'],
+    [{ choice: ['yes', 'no'] }, 'It is not one of the choices.'],
     [{ grammar: 'root ::= "yes" | "may"' }, 'The grammar has no "b" at letter 4.'],
-    [{ grammar: 'root ::= "maybe!"' }, 'The grammar goes on after its end.'],
+    [{ grammar: 'root ::= "maybe!"' }, 'It ends before the grammar does.'],
   ] as const) {
     const error = await client.chat.completions.create({ ...hi, ...(field as object) }).then(
       () => null,

@@ -27,8 +27,8 @@ test('arguments are judged by the schema, and the model hears in bounds what is 
     await says(''),
     "The arguments do not fit the schema: arguments must have required property 'a'.",
   );
-  assert.is(await says('['), 'The arguments are no JSON.');
-  assert.is(await says('[]'), 'The arguments are no JSON object.');
+  assert.is(await says('['), 'The arguments are not JSON.');
+  assert.is(await says('[]'), 'The arguments are not a JSON object.');
   const pattern = { type: 'object', properties: { a: { pattern: '(x+x+)+y' } } };
   assert.is(await says(JSON.stringify({ a: 'x'.repeat(100) }), pattern), null);
   assert.is(await says('{}', { type: 'nothing' }), null, 'the server judges it');

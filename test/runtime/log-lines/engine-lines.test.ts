@@ -43,7 +43,7 @@ test('a model that leaves memory says why, where there is a reason', () => {
     ['idle', 'it had no work'],
     ['room', 'another model needs its memory'],
     ['model_changed', 'it starts again with other threads'],
-    ['requested', 'this was asked for'],
+    ['requested', 'a client requested it'],
     ['daemon_stopping', null],
   ]) {
     const { lines, happen } = boot();

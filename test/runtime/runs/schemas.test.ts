@@ -16,7 +16,7 @@ for (const [name, draft] of [
   test(`${name}: a wrong schema is named, with a path of bounded length`, async () => {
     const { message, param } = await failure(check({ ...draft, properties: { a: { type: 'x' } } }));
     assert.is(param, 'response_format.schema');
-    assert.match(message, 'is no JSON schema. /properties/a/type must be equal to one of');
+    assert.match(message, 'is not a JSON schema. /properties/a/type must be equal to one of');
     const long = await failure(check({ ...draft, properties: { ['n'.repeat(1e6)]: 5 } }));
     assert.ok(long.message.length < 1000, `${long.message.length}`);
   });
