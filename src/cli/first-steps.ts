@@ -9,7 +9,7 @@ import { paint, print } from './print/output.ts';
 import { beside, columnsOfStdout, fields } from './print/table.ts';
 import { additionOf, type Discovered, findServers } from './provider/discover.ts';
 
-/** What is there. */
+/** The state of this machine that the next steps depend on. */
 export interface Found {
   /** Of the daemon. */
   state: string;
@@ -22,7 +22,7 @@ export interface Found {
   fitting: { name: string; size_bytes: number } | null;
 }
 
-/** A command, and what it is for. */
+/** A command and its purpose. */
 type Step = readonly [command: string, text: string];
 
 /**

@@ -8,7 +8,7 @@ import type {
 } from '../contract/settings.ts';
 import { asSvcError } from '../errors.ts';
 
-/** What the files say, and the daemon does not do. */
+/** The settings of the files that are not in effect. */
 export interface ConfigChanges {
   /** Dotted keys. */
   keys: string[];

@@ -13,7 +13,7 @@ const rows = {
   path: [posix, posix, win32],
   /** The folders of svc, without SVC_HOME. */
   folders: [xdgFolders, libraryFolders, localFolders],
-  /** What packages of llama.cpp call the system. */
+  /** The name of the system in packages of llama.cpp. */
   engineSystem: ['linux', 'mac', 'win'],
   userFolder: [homeOfUnix, homeOfUnix, homeOfWindows],
   /** The address of the local socket that belongs at a path. */
@@ -162,7 +162,7 @@ function startInPowerShell(pid: number): string | null {
 
 const COMMAND_MS = 10_000;
 
-/** What a command of the system prints; empty if it fails. */
+/** The output of a command of the system; empty if it fails. */
 function outputOf(command: string, args: readonly string[]): string {
   const { stdout, status } = process
     .getBuiltinModule('node:child_process')

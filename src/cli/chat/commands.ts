@@ -35,7 +35,7 @@ export function chatCommandOf(message: string): ChatCommand | null {
   return name === undefined ? null : { name, rest: rest.trim() };
 }
 
-/** What to do about a name that is no command. */
+/** The hint for an unknown command. */
 export function nearCommand(name: string): string {
   const near = suggest(`/${name}`, chatNames);
   const meant = near === null ? 'See: /help.' : `Did you mean: ${near}?`;

@@ -25,7 +25,7 @@ import { checkModel, conversationsText, nextText, nextTurn } from './who.ts';
 /** Names the newest conversation of this folder: `--continue`. */
 export const LAST = 'last';
 
-/** What a turn says of the conversation. Nothing: it begins one. */
+/** The conversation that a turn belongs to. Empty: it begins one. */
 export interface Place {
   conversation?: string;
   continues?: string;
@@ -72,7 +72,7 @@ export class Chat {
     ({ request: this.request, place: this.place, files: this.files, preset: this.preset } = begun);
   }
 
-  /** Who answers the next turn, and what it continues. Null: no daemon can say it. */
+  /** Who answers the next turn, and the run it continues. Null: no daemon can say it. */
   async whoIsNext(): Promise<string | null> {
     const { paths } = this.context;
     const ask = () => nextTurn({ ...this.whole(''), ...this.place }, paths);

@@ -44,8 +44,8 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
 type Conversation = Results['conversation.list']['conversations'][number];
 
 /**
- * The latest conversations: their ids, when they went on, and what they are about. Then what was
- * asked once.
+ * The latest conversations: their ids, the times of their last turns, and their subjects. Then
+ * single runs.
  */
 export async function conversationsText(paths: Paths): Promise<string> {
   const { conversations } = await askDaemon(paths, 'conversation.list', { limit: READ });
@@ -72,7 +72,7 @@ const READ = 50;
 
 /**
  * The newest conversation of a folder: the first run of it. Null: there is none among the newest
- * runs, or there are only runs that were asked once.
+ * runs, or there are only single runs.
  */
 export async function lastConversation(paths: Paths, origin: string): Promise<string | null> {
   let before: string | null = null;

@@ -81,7 +81,7 @@ async function again(error: SvcError, copy: string): Promise<boolean> {
 }
 
 /**
- * What an editor gets when there is no configuration yet: each setting in a comment, with its
+ * The text for an editor when there is no configuration yet: each setting in a comment, with its
  * meaning and its default. As it is, it changes nothing.
  */
 function newFileText(): string {
@@ -91,7 +91,7 @@ ${inComments(settingSpecs, '  ')}
   // Bounds of queues and waits, such as "queue_runs": 16. svc config show --json lists them.
   "limits": {},
 
-  // What the event log keeps.
+  // Retention of the event log.
   "history": {${inComments(historySpecs, '    ')}  },
 }
 `;

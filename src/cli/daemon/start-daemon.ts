@@ -39,7 +39,7 @@ const RETRY_MS = 50;
  *    one.
  * 2. None answers, but a process that had a socket is alive: gives it a short time to end.
  * 3. There is none: starts one. If others do so at once, one gets the home and all wait for it. If
- *    that one ends, the next look starts another.
+ *    this owner ends, the next look starts another.
  */
 export async function startDaemon({
   paths,

@@ -20,9 +20,9 @@ import { absoluteModel } from '../run/run-input.ts';
 import { type Program, programs, type Target } from './programs.ts';
 
 /**
- * Starts a program of others, which then asks the daemon, or writes its configuration. The program
- * gets a token with the scope `run`, and sees only what it asked. The token of a started program
- * ends with it.
+ * Starts a third-party program, which then calls the daemon, or writes its configuration. The
+ * program gets a token with the scope `run`, and sees only its own runs. The token of a started
+ * program ends with it.
  */
 export async function run(context: Context): Promise<number> {
   const { paths, args, flags } = context;

@@ -47,7 +47,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       'The daemon is not running, so there is nothing to follow.',
     );
   if (lines === 0 && !query.follow) {
-    // The files may have lines of a run that was removed. So it is looked for last.
+    // The files may have lines of a removed run, so the run is looked up last.
     if (query.run !== undefined) await knownRun(query.run, paths);
     if (!json) note('No matching lines.');
   }

@@ -54,7 +54,7 @@ function isUnended(end: Revocation | null): end is { failed: string } {
   return end !== null && typeof end === 'object';
 }
 
-/** So that what is stored now counts. */
+/** Stops the server, so that its next start uses the stored login. */
 export async function stopServer(paths: Paths, name: string): Promise<void> {
   await askDaemon(paths, 'mcp.stop', { name }).catch(whenNotRunning(() => null));
 }

@@ -25,7 +25,7 @@ const MODELS_MAX = 3;
 
 /**
  * Models to begin with, the largest first. They answer in a chat and fit this machine. Each has at
- * most half the size of the one before. Where none fits well, those that are tight count.
+ * most half the size of the previous one. Where none fits well, tight ones count.
  */
 export function modelsToBegin(fit: (weights: number) => Pick<Fit, 'verdict'>): KnownModel[] {
   const chats = knownModels

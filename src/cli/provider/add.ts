@@ -117,7 +117,7 @@ async function noteNextStep(
   else if (!lacksKey) note(`To use it: svc run "…" --provider ${id}`);
 }
 
-/** Without its key a provider cannot be asked yet. */
+/** Without its key a provider cannot be called yet. */
 function noteKey(id: string, { like, key }: Pick<ProviderConfig, 'like' | 'key'>): void {
   const { name, keys_at } = (like === null ? undefined : knownProvider(like)) ?? {};
   if (typeof keys_at === 'string') note(`Keys of ${name} are made at ${keys_at}`);

@@ -9,7 +9,7 @@ import { describeService, unreached } from './service.ts';
 
 /**
  * Installs the service and starts it. A daemon that runs already is stopped first, if the service
- * manager can be asked. If the manager refuses, the daemon is started again.
+ * manager can be queried. If the manager refuses, the daemon is started again.
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const manager = serviceManager();
