@@ -20,7 +20,7 @@ export interface ErrorSpec {
     | 'server_error'
     | 'timeout_error';
   retryable: boolean;
-  /** The provider said it: over HTTP its status counts before `http`, if it begins so. */
+  /** An error from a provider: over HTTP its status overrides `http`, if it begins so. */
   keepsStatus?: 4 | 5 | 'any';
   /** The meaning. */
   meaning: string;
@@ -30,7 +30,7 @@ export interface ErrorSpec {
 
 type Family = Omit<ErrorSpec, 'meaning' | 'hint'>;
 
-/** Errors that share their statuses: each has its meaning, its hint, and what differs. */
+/** Errors that share their statuses: each has its meaning, its hint, and the differences. */
 const family =
   (shared: Family) =>
   (meaning: string, hint: string, own: Partial<Family> = {}): ErrorSpec => ({

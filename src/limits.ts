@@ -409,7 +409,7 @@ export const fixedLimits = {
   mcp_stream_bytes: 64 * MIB,
   /**
    * Requests of a tool server at one time, and answers to them that it has not taken. svc
-   * refuses what they ask for. One more may come after 250 ms. A server with more is ended.
+   * refuses these requests. One more may come after 250 ms. A server with more is ended.
    */
   mcp_requests: 64,
   /**

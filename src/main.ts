@@ -60,7 +60,7 @@ function loadWhole(folder: string | null | undefined): Promise<Main> {
 }
 
 /**
- * The code of a quick command, with what a run of it compiled before. The cache of Node has only
+ * The code of a quick command, with the compiled code of an earlier run. The cache of Node has only
  * the outermost code of a file, so each run would compile all its functions.
  */
 function readQuick(name: string, folder: string | null | undefined): Main {

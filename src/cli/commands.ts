@@ -161,7 +161,7 @@ const tools = flag(
   'Let the model call tools of these servers of svc mcp list, or one: server/tool.',
 );
 
-/** What the answer is like. Commands that ask a model share these. */
+/** Flags for the form of the answer. Commands that call a model share them. */
 const answerFlags: FlagSpec[] = [
   flag('system <text>', 'System prompt.'),
   {

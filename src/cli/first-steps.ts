@@ -26,8 +26,8 @@ export interface Found {
 type Step = readonly [command: string, text: string];
 
 /**
- * What is there, and what to do next, in ten lines. Starts no daemon, and contacts only this
- * machine.
+ * The state of this machine and the next steps, in ten lines. Starts no daemon, and contacts only
+ * this machine.
  */
 export async function run({ paths }: Context): Promise<number> {
   const { providers } = loadConfig(paths.config);

@@ -21,7 +21,7 @@ export interface ToolRule {
 
 /**
  * The tools that svc has itself, by the `type` of their server. The field, or the flag of a
- * command, says what they may reach.
+ * command, says which folders and hosts they may reach.
  */
 export const BUILT_IN = {
   'svc:files': { field: 'folders', flag: 'folder', isValid: isWholePath, form: 'whole paths' },

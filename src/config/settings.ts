@@ -85,7 +85,7 @@ export interface Settings {
   llama_server: string | null;
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
-  /** Memory of all local models together, in bytes; null: three quarters of what there is. */
+  /** Memory of all local models together, in bytes; null: three quarters of the memory. */
   models_memory_bytes: number | null;
   /** How long models stay in memory without work, in milliseconds, by name. */
   keep_alive: Record<string, number>;

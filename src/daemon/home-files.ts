@@ -28,7 +28,7 @@ export interface HomeFile {
   use: 'open' | 'replace' | 'later';
   /** The hint for a thing of another kind in its place. */
   away: string;
-  /** Checks what is in it. Throws. */
+  /** Checks the content. Throws. */
   read?: (path: string) => unknown;
   /** The start continues with a file that `read` refuses. */
   goesOn?: boolean;

@@ -40,7 +40,7 @@ export interface ServeOptions {
  * Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed.
  */
 export async function serveDaemon(options: ServeOptions): Promise<number> {
-  // Only the owner can read what this process makes, under any umask of the caller.
+  // Only the owner can read the files of this process, under any umask of the caller.
   process.umask(0o077);
   const boot = (rejoins: boolean) =>
     bootDaemon(options, rejoins).catch((error: unknown) => toFailure(error));

@@ -83,7 +83,7 @@ function draftOf(file: string): string {
 
 /**
  * The file that a link leads to, also where it does not exist yet. Replacing a link of a folder of
- * dotfiles would leave what it leads to behind.
+ * dotfiles would leave its target behind.
  */
 export function targetOf(file: string): string {
   let target = file;

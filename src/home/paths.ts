@@ -17,7 +17,7 @@ export interface Paths {
   database: string;
   /** Its lock makes one process the owner of the home. */
   lock: string;
-  /** Its lock keeps a new daemon waiting while an upgrade compares what the old one recorded. */
+  /** Its lock keeps a new daemon waiting while an upgrade compares the records of the old one. */
   upgrade: string;
   highWater: string;
   token: string;

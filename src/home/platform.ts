@@ -6,7 +6,7 @@ import { asWritten, throughCmd } from './program-words.ts';
 const { readFileSync } = process.getBuiltinModule('node:fs');
 
 /**
- * What differs between Linux, macOS and Windows, in this order. No other file of src asks which
+ * The differences between Linux, macOS and Windows, in this order. No other file of src asks which
  * system this is.
  */
 const rows = {

@@ -25,7 +25,7 @@ function nullDevice(): number | undefined {
  *
  * 1. Node resets the signals that the caller ignored, and the system does not keep that they were.
  *    So `nohup` is known by its effect: no terminal. BSD's leaves stdin.
- * 2. `trap '' HUP` is known by the shell, while it is our parent. Only Linux says what it ignores.
+ * 2. `trap '' HUP` is known by the shell, while it is our parent. Only Linux lists ignored signals.
  * 3. On Windows the signal is the end of the console, and cannot be ignored.
  */
 export function endsAtHangup(): boolean {

@@ -18,7 +18,7 @@ export function oneLine(text: string): string {
 }
 
 /**
- * Spells what cannot be seen, or looks like another character, as JSON escapes it. JSON keeps its
+ * Spells invisible and ambiguous characters as JSON escapes them. JSON keeps its
  * value. A person who decides about a text reads it in this form. `visible` of the console does
  * the same: one table tests both.
  */

@@ -1,7 +1,7 @@
 import { suggest } from '../../config/index.ts';
 import { columns } from '../parse/help.ts';
 
-/** What a line of a chat asks of the chat itself. */
+/** A command in a line of a chat, and its text. */
 export interface ChatCommand {
   name: string;
   /** The text behind the name. */

@@ -87,7 +87,7 @@ export class Chat {
     return next === null ? null : nextText(next, paths);
   }
 
-  /** Answers a message, or does what a command says. */
+  /** Answers a message, or performs a command. */
   async take(text: string): Promise<void> {
     this.stopped = false;
     const command = chatCommandOf(text);
@@ -104,7 +104,7 @@ export class Chat {
     return this.turn({ prompt, files: this.files }, this.place);
   }
 
-  /** The request with what the preset says. */
+  /** The request with the values of the preset. */
   private whole(prompt: string): Record<string, unknown> & { prompt: string } {
     const whole = { ...this.request, prompt };
     return this.preset === null ? whole : withPreset(whole, this.preset, this.context.paths);

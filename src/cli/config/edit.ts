@@ -18,7 +18,7 @@ import { appliedText, applyNow, NOTHING } from './apply.ts';
 import { openEditor } from './editor.ts';
 
 /**
- * Opens the configuration file in the editor, checks it, and applies what may change at once. The
+ * Opens the configuration file in the editor, checks it, and applies the live settings. The
  * editor has a copy: a text with an error never becomes the file. It stays until the user removes
  * it. Without a configuration the copy has all settings in comments.
  */

@@ -85,7 +85,7 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
     if (status.state === 'ready' || status.state === 'running') return status;
     return await nextStatus(client, deadline);
   } catch (error) {
-    // The daemon ended before its answer. After a kill the system may refuse what it has not read.
+    // The daemon ended before its answer. After a kill the system may refuse unread data.
     if (hasCode(error, 'connection_lost', 'daemon_not_running')) return null;
     throw hung(paths, error);
   } finally {

@@ -61,7 +61,7 @@ async function withWholeId(query: LogQuery, paths: Paths): Promise<LogQuery> {
   return { ...query, run: await knownRun(run, paths) };
 }
 
-/** What needs no look into the log of events. */
+/** A whole id needs no look into the event log. */
 const WHOLE_ID = /^run_\w{26}$/;
 
 /** Imported on use: it reads the log of events. The build leaves it out of the quick command. */

@@ -19,7 +19,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   return isUnended(end) ? errors.mcp_login_failed.exit : 0;
 }
 
-/** The daemon ends its session. Resolves with what became of the tokens; null without a login. */
+/** The daemon ends its session. Resolves with the end of the tokens; null without a login. */
 export async function forgetLogin(paths: Paths, name: string): Promise<Revocation | null> {
   const [{ mcpLogin, StoredKeys }, { revoke }] = await Promise.all([
     loadStoredKeys(),

@@ -46,7 +46,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   }
   await editMcpFile(file, change);
   await tellDaemon(paths);
-  // The daemon notes what an allowed tool looks like, so that a change of it is noticed.
+  // The daemon records the description of an allowed tool, so that a change is noticed.
   const allowed = (listFlag(flags, 'tool') ?? []).filter((text) => text.endsWith('=allow'));
   for (const text of allowed) {
     const tool = text.slice(0, -'=allow'.length);

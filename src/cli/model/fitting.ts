@@ -9,7 +9,7 @@ import {
 
 export type Fit = ReturnType<typeof fitOf>;
 
-/** Judges by size, without a daemon. What the daemon has loaded counts as taken. */
+/** Judges by size, without a daemon. Loaded models count as taken memory. */
 export function fitFrom(file: string): (weights: number) => Fit {
   const { limits, models_memory_bytes, engine_gpu_layers: gpu_layers } = loadConfig(file);
   const { engine_memory_bytes: engine_bytes } = limits;

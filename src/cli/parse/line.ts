@@ -94,7 +94,7 @@ function looksLikeFlag(word: string): boolean {
   return word.startsWith('-') && word !== '-' && !/^-[\d.]/.test(word);
 }
 
-/** What is wrong with a line. The texts are in refusals.ts, which no quick command needs. */
+/** A mistake in a line. The texts are in command-line.ts, which no quick command needs. */
 export class Misuse extends Error {
   readonly kind: MisuseKind;
   /** The flag or argument. */

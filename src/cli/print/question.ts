@@ -59,7 +59,7 @@ export async function askSecret(text: string): Promise<string | null> {
   return line === END ? null : line;
 }
 
-/** A chat keeps what was typed before a question: lines with their ends, and an open one. */
+/** A chat keeps the text typed before a question: lines with their ends, and an open one. */
 export function keepTyped(call: (text: string) => void): void {
   keep = call;
 }
@@ -119,7 +119,7 @@ async function readOnce(
       editor.setPrompt(prompt);
       editor.prompt();
     };
-    // A busy process first reads what came meanwhile.
+    // A busy process first reads the input that came meanwhile.
     let next: NodeJS.Immediate | undefined;
     const quiet = setTimeout(() => {
       next = setImmediate(ask);

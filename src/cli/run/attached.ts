@@ -10,7 +10,7 @@ import { warn } from '../print/output.ts';
 /**
  * The files of a request.
  *
- * 1. Their content says what they are, not their name: UTF-8 text, an image or a sound.
+ * 1. Their content decides their kind, not their name: UTF-8 text, an image or a sound.
  * 2. Together they have at most so many bytes; a binary file counts as it is sent.
  */
 

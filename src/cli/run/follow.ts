@@ -35,13 +35,13 @@ export interface Steps {
   /** The longest answer that the run asked for. Null: it asked for none. */
   bounded?(max_tokens: number | null): void;
   output(text: string): Promise<void> | undefined;
-  /** What the model wrote before its answer. */
+  /** The thoughts of the model before its answer. */
   reasoning?(text: string): void;
   /** No daemon runs, so one is started. */
   starting?(): void;
   /** The provider is called. Undefined: it is not known. */
   started?(provider: string | undefined): void;
-  /** So much of the model is in memory, from 0 to 1. */
+  /** The part of the model in memory, from 0 to 1. */
   loading?(model: string, part: number): void;
   /** A target could not answer, and the run continues with another one. */
   moved?(from: string, why: string, to: string): void;
@@ -357,7 +357,7 @@ function withHint(error: unknown, { id }: Cursor): unknown {
     : new SvcError(error.code, error.message, { cause: error.cause, hint });
 }
 
-/** What to do once the daemon runs again. */
+/** The hint for the time when the daemon runs again. */
 function again({ id }: Cursor): string {
   return id === null ? 'run the command again' : `run: svc runs attach ${id}`;
 }

@@ -69,7 +69,7 @@ interface Printing extends Steps {
 }
 
 /**
- * Prints the answer until `stop`, and collects what is printed at the end.
+ * Prints the answer until `stop`, and collects the text that is printed at the end.
  *
  * 1. The answer comes from the events. The record may have less of it, because the log can omit
  *    output; it is used only if no event had output.
@@ -137,7 +137,7 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       wait.add({ type: 'failed', ...failed });
     },
     discarded: () => {
-      // After a failure without output nothing is void, and the failure is said already.
+      // After a failure without output nothing is void, and the failure is printed already.
       collected = [];
       if (!json && !isMoving) note('The answer starts again.');
       isMoving = false;
@@ -301,11 +301,11 @@ function fallback(state: string): SvcError {
 }
 
 /**
- * What the model writes before its answer, dim on stderr. Only a terminal shows it: elsewhere it
- * would be mixed with messages. The record of the run keeps it.
+ * The thoughts of the model before its answer, dim on stderr. Only a terminal shows them:
+ * elsewhere they would be mixed with messages. The record of the run keeps them.
  *
  * 1. Line breaks at the end wait in `breaks` until more text follows.
- * 2. `midLine` is true from a text until its line is left. What follows begins on a new line.
+ * 2. `midLine` is true from a text until its line is left. Later text begins on a new line.
  * 3. `begun` is true from the first text until the answer follows.
  */
 class Thoughts {

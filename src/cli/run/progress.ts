@@ -1,7 +1,7 @@
 import { duration } from '../print/format.ts';
 
 /**
- * What a user who waits for an answer is shown: one line, which a terminal rewrites in place.
+ * The status line for a user who waits for an answer. A terminal rewrites it in place.
  *
  * 1. The line is a function of the facts so far and of the time.
  * 2. A short wait shows nothing. The time of a wait begins when the answer does not move.
@@ -34,7 +34,7 @@ export type Fact =
   | { type: 'connected' }
   /** Text has come and is shown. */
   | { type: 'answering' }
-  /** The server of a tool says how far a call is. */
+  /** The server of a tool reports the progress of a call. */
   | { type: 'reported'; text: string }
   /** The tools that the model called have lines of their own, and questions. */
   | { type: 'calling' }

@@ -177,7 +177,7 @@ function isArgumentText(argument: string): boolean {
  *
  * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-` alone.
  * 2. Reading ends above the limit. The final line break of stdin is removed.
- * 3. It may be empty if it is `optional`, because files say what there is to answer.
+ * 3. It may be empty if it is `optional`, because the files are the question.
  * Throws prompt_missing, prompt_not_text, prompt_too_large.
  */
 export async function readPrompt(

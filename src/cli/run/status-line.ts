@@ -75,7 +75,7 @@ export class StatusLine implements Shows {
   }
 }
 
-/** Without a terminal each failure is a line, and a lost daemon is said once. */
+/** Without a terminal each failure is a line, and a lost daemon is reported once. */
 class Notes implements Shows {
   private hasNotedLoss = false;
 

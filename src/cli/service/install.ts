@@ -40,7 +40,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   return 0;
 }
 
-/** Replaces the daemon that was stopped for the service. Resolves with what became of it. */
+/** Replaces the daemon that was stopped for the service. Resolves with the outcome. */
 async function startAgain(paths: Paths): Promise<string> {
   try {
     const { status } = await startDaemon({ paths, flags: {}, wait_ms: WAIT.default_ms });

@@ -141,7 +141,7 @@ function difference(old: Folded, now: Folded): string | null {
 
 interface Fold {
   write(text: string): Promise<unknown>;
-  /** Resolves with what it failed with; null for success. */
+  /** Resolves with its error; null for success. */
   end(): Promise<string | null>;
   kill(): void;
 }

@@ -28,7 +28,7 @@ import { type Comparison, compareBuilds } from './compare.ts';
  * 2. One rename of a link switches the program.
  * 3. The new daemon is started while the old one runs, and stops it itself. One of them stays,
  *    whenever this command ends.
- * 4. It waits until the other build has folded what the old one recorded last, too.
+ * 4. It waits until the other build has folded the last records of the old one, too.
  */
 export async function run(context: Context): Promise<number> {
   if (context.flags.fold !== true) return upgrade(context);
