@@ -20,17 +20,17 @@ export interface ErrorSpec {
     | 'server_error'
     | 'timeout_error';
   retryable: boolean;
-  /** The provider said it: over HTTP its status counts before `http`, if it begins so. */
+  /** An error from a provider: over HTTP its status overrides `http`, if it begins so. */
   keepsStatus?: 4 | 5 | 'any';
-  /** What it means. */
+  /** The meaning. */
   meaning: string;
-  /** What to do about it. */
+  /** The remedy. */
   hint: string;
 }
 
 type Family = Omit<ErrorSpec, 'meaning' | 'hint'>;
 
-/** Errors that share their statuses: each has its meaning, its hint, and what differs. */
+/** Errors that share their statuses: each has its meaning, its hint, and the differences. */
 const family =
   (shared: Family) =>
   (meaning: string, hint: string, own: Partial<Family> = {}): ErrorSpec => ({
@@ -69,7 +69,7 @@ const providerFault: Family = {
   retryable: true,
 };
 const provider = family(providerFault);
-/** What a provider says about the request, with the status that it says. */
+/** An answer of a provider about the request, with its status. */
 const byProvider = family({ ...providerFault, retryable: false, keepsStatus: 4 });
 const startup = family({
   http: 500,
@@ -209,12 +209,12 @@ export const errors = {
     hint: 'See what became of it: svc runs show <run>',
   },
   tool_unknown: invalid(
-    'A server of tools has no tool of this name.',
+    'A tool server has no tool of this name.',
     'List its tools with: svc mcp show <server>',
     { exit: 7 },
   ),
   tool_lost: unavailable(
-    'The connection to a server of tools broke, and the result of a call is not known.',
+    'The connection to a tool server broke, and the result of a call is not known.',
     'Decide what becomes of it: svc approvals list',
     { retryable: false },
   ),
@@ -296,25 +296,25 @@ export const errors = {
     'See: svc provider list. Add one with: svc provider add <id> --base-url <url>',
   ),
   mcp_unknown: unknown(
-    'No server of tools, or no tool, has this name.',
+    'No tool server, or no tool, has this name.',
     'See: svc mcp list. Add a server with: svc mcp add <name> -- <command …>',
   ),
   mcp_exists: invalid(
-    'A server of tools of this name is configured already.',
+    'A tool server of this name is configured already.',
     'Change it with svc mcp set, or remove it first with: svc mcp remove <name>',
     { http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error' },
   ),
   mcp_unavailable: provider(
-    'The server of tools cannot be used, so the tool was not called.',
-    'Test it: svc mcp test <name>. What it prints is in: svc logs --level debug',
+    'The tool server cannot be used, so the tool was not called.',
+    'Test it: svc mcp test <name>. Its output is in: svc logs --level debug',
   ),
   mcp_login_needed: provider(
-    'The server of tools asks for a login, or refuses the one that svc has.',
+    'The tool server asks for a login, or refuses the one that svc has.',
     'Log in with a browser: svc mcp login <name>',
     { exit: 5, retryable: false },
   ),
   mcp_login_failed: provider(
-    'The login at a server of tools did not succeed, so nothing was stored.',
+    'The login at a tool server did not succeed, so nothing was stored.',
     'Try again: svc mcp login <name>. Where svc cannot register itself, give it the id that ' +
       'you registered: svc mcp set <name> --client-id <id>',
     { exit: 5, retryable: false },
@@ -352,7 +352,7 @@ export const errors = {
   model_quarantined: unknown(
     'A model file hung or killed the engine, or a server did not start. It is refused for a while.',
     'Of a model, download or copy the file again: a new version is tried at once. Of a server, ' +
-      'correct its command. What they printed is in: svc logs --level debug',
+      'correct its command. Their output is in: svc logs --level debug',
     { http: 422, grpc: 'FAILED_PRECONDITION' },
   ),
   model_too_large: unknown(
@@ -382,7 +382,7 @@ export const errors = {
     type: 'invalid_request_error',
     retryable: false,
     meaning: 'The download was cancelled. The downloaded part is kept.',
-    hint: 'Run the command again: it goes on where it stopped.',
+    hint: 'Run the command again: it resumes where it stopped.',
   },
   model_exists: invalid(
     'Another model has this name.',
@@ -484,7 +484,7 @@ export const errors = {
     { exit: 6 },
   ),
   upgrade_refused: startup(
-    'The other version of svc was not put into use, and this one goes on.',
+    'The other version of svc was not put into use, and this one stays in use.',
     'Stay with this version, and report what differs to those who made the other one.',
     { exit: 6 },
   ),
@@ -587,7 +587,7 @@ export const errors = {
     { http: 504, grpc: 'DEADLINE_EXCEEDED', exit: 124, type: 'timeout_error' },
   ),
   provider_unavailable: provider(
-    'The provider failed several times in a row, so it is not asked for a short time.',
+    'The provider failed several times in a row, so it is not called for a short time.',
     'Wait until it is tried again, or try it now with: svc provider test <provider>',
     { http: 503 },
   ),
@@ -605,7 +605,7 @@ export const errors = {
   ),
   provider_busy: byProvider(
     'The provider takes no more requests now, because there were too many.',
-    'Wait, or use another provider. See when it is asked again with: svc provider list',
+    'Wait, or use another provider. See when it is tried again with: svc provider list',
     { http: 429, grpc: 'RESOURCE_EXHAUSTED', type: 'rate_limit_error', retryable: true },
   ),
   provider_quota_exceeded: provider(
@@ -628,7 +628,7 @@ export const errors = {
   ),
   provider_rejected: byProvider(
     'The provider rejected the request.',
-    'See what it says: often it does not know the model or a parameter.',
+    'Read its message: often it does not know the model or a parameter.',
     { http: 400, grpc: 'INVALID_ARGUMENT', type: 'invalid_request_error' },
   ),
   budget_spent: {
@@ -668,18 +668,18 @@ export const errors = {
     { exit: 10, retryable: false },
   ),
   answer_not_json: provider(
-    'The request asked for JSON, and the answer is none.',
+    'The request asked for JSON, and the answer is not JSON.',
     'Ask again, or use a model that svc can hold to JSON, such as a local one.',
     { exit: 10 },
   ),
   answer_wrong_form: provider(
-    'The answer does not fit the form that was asked for, such as its schema.',
+    'The answer does not have the requested form, such as its schema.',
     'Ask again, or use a model that svc can hold to the form, such as a local one.',
     { exit: 10 },
   ),
   targets_failed: provider(
     'A run had several targets, and none of them answered.',
-    'See what each of them said: svc runs why <run>',
+    'See the error of each of them: svc runs why <run>',
     { keepsStatus: 'any' },
   ),
   provider_adapter_missing: provider(
@@ -783,13 +783,13 @@ export interface ErrorSummary {
   message: string;
   retryable: boolean;
   param?: string;
-  /** What to do, if it is not what the table says. */
+  /** The remedy, if it differs from the table's. */
   hint?: string;
   /** HTTP status of the response of a provider, where an answer keeps it. */
   status?: number;
 }
 
-/** What an error means for the next attempt. The daemon uses it; clients see only `retryable`. */
+/** The effect of an error on the next attempt. The daemon uses it; clients see only `retryable`. */
 export interface AttemptDetails {
   /** The same attempt may succeed later. Default: as the table says. */
   retryable: boolean;
@@ -961,8 +961,8 @@ export function isStoreError(thrown: unknown): boolean {
 const MISSING_PARTS = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND']);
 
 /**
- * Anything thrown as an SvcError. The text of a foreign error stays in the cause. What is loaded
- * only when it is needed may be gone by then.
+ * Anything thrown as an SvcError. The text of a foreign error stays in the cause. A module
+ * that is loaded only when it is needed may be gone by then.
  */
 export function asSvcError(
   thrown: unknown,
@@ -1003,7 +1003,7 @@ export function fromBody(
   });
 }
 
-/** An event has them beside the message, what clients get has them in the details. */
+/** An event has them beside the message; the error of a client has them in the details. */
 function numbersIn({
   retry_after_ms,
   status,
@@ -1018,7 +1018,7 @@ function numbersIn({
 }
 
 /**
- * The error for an answer that does not have the form that was asked for. Null: it has. The answer
+ * The error for an answer without the requested form. Null: it has the form. The answer
  * came and counts, so no client pays for another one unasked.
  */
 export function formError({
@@ -1036,6 +1036,6 @@ export function formError({
   }
   if (finish_reason !== 'wrong_form') return null;
   const why = form_problem === undefined ? '' : ` ${form_problem}`;
-  const message = `The answer of ${provider} does not fit the form that was asked for.${why}`;
+  const message = `The answer of ${provider} does not have the requested form.${why}`;
   return new SvcError('answer_wrong_form', message, { settled: true });
 }

@@ -118,7 +118,7 @@ export class JsonMeter {
 /** Bytes of a string that are read one by one. A search costs as much. */
 const LEAP = 128;
 
-/** From inside a string to just before what ends it or is escaped, or the end of the bytes. */
+/** From inside a string to just before its end or an escape, or the end of the bytes. */
 function leap(bytes: Uint8Array, from: number): number {
   const quote = Buffer.prototype.indexOf.call(bytes, QUOTE, from);
   const end = quote < 0 ? bytes.length : quote;
@@ -168,7 +168,7 @@ export async function readJsonBody(
   return parsed(new TextDecoder().decode(Buffer.concat(pieces)));
 }
 
-/** As `readForeignJson`. Undefined: there is no text, it is no JSON, or it is over its budget. */
+/** As `readForeignJson`. Undefined: there is no text, it is not JSON, or it is over its budget. */
 export function parseForeignJson(
   text: string | null,
   budget: JsonBudget = jsonBudgets.foreign,
@@ -194,15 +194,15 @@ export function asRecord(value: unknown): Record<string, unknown> {
 const INVALID = 'INVALID_JSON';
 
 /**
- * The arguments of a call as an object, which some APIs need. Those that are no object are there as
- * the model wrote them, under a key of their own: they must not look valid.
+ * The arguments of a call as an object, which some APIs need. Other arguments are there as the
+ * model wrote them, under a key of their own: they must not look valid.
  */
 export function argumentsObject(written: string): Record<string, unknown> {
   if (written.trim() === '') return {};
   return asObject(parseForeignJson(written)) ?? { [INVALID]: written };
 }
 
-/** Null: the value is no object. */
+/** Null: the value is not an object. */
 export function asObject(value: unknown): Record<string, unknown> | null {
   return isRecord(value) && !Array.isArray(value) ? value : null;
 }

@@ -48,7 +48,7 @@ export const limitSpecs = {
   target_wait_ms: limit(
     [60_000, 100, 3_600_000],
     'From the request to a provider to its first output, when the run has another target. ' +
-      'Then that one is asked.',
+      'Then the other target is called.',
   ),
   prompt_bytes: limit(
     [4 * MIB, 1, 256 * MIB],
@@ -103,7 +103,7 @@ export const limitSpecs = {
   ),
   probe_failures: limit(
     [3, 1, 100],
-    'Failed probes or runs in a row until a provider or a model is not asked for a while. ' +
+    'Failed probes or runs in a row until a provider or a model is not called for a while. ' +
       'So many models that fail close their provider.',
   ),
   answers_bytes: limit(
@@ -157,12 +157,9 @@ export const limitSpecs = {
   ),
   mcp_start_ms: limit(
     [120_000, 500, 3_600_000],
-    'For a server of tools to start and to list its tools. Some are downloaded when they start.',
+    'For a tool server to start and to list its tools. Some are downloaded when they start.',
   ),
-  mcp_idle_ms: limit(
-    [300_000, 1000, 86_400_000],
-    'Without a call until a server of tools is stopped.',
-  ),
+  mcp_idle_ms: limit([300_000, 1000, 86_400_000], 'Without a call until a tool server is stopped.'),
   mcp_result_bytes: limit(
     [256 * KIB, 1024, 16 * MIB],
     'Result of one call of a tool. A longer one is cut, and says so.',
@@ -188,7 +185,7 @@ export const limitSpecs = {
   repetition_tokens: limit(
     [768, 0, 1_048_576],
     'Tokens after which an answer of a local model that repeats one sequence is ended, unless ' +
-      '--repetition-tokens sets another number. 0: it goes on.',
+      '--repetition-tokens sets another number. 0: it continues.',
   ),
   lease_ms: limit(
     [10_000, 1000, 600_000],
@@ -318,7 +315,7 @@ export const fixedLimits = {
    */
   run_losses: 8,
   /**
-   * Deaths of the daemon, or of the server of tools, in a row at one call. Then it is `lost`, and a
+   * Deaths of the daemon, or of the tool server, in a row at one call. Then it is `lost`, and a
    * person decides. That costs little, so these are few.
    */
   call_losses: 3,
@@ -330,7 +327,7 @@ export const fixedLimits = {
   engine_start_ms: 30_000,
   /** CPU time of one chat template. The template is part of the model file and may never end. */
   engine_template_ms: 10_000,
-  /** For a server of tools to exit. Then it is killed. */
+  /** For a tool server to exit. Then it is killed. */
   mcp_stop_ms: 5_000,
   /** From one renewal of the lease of a node to the next. Three of them fit in a lease. */
   lease_renew_ms: 3_000,
@@ -387,7 +384,7 @@ export const fixedLimits = {
   provider_models: 2000,
   /** Redirects of one request. */
   pull_redirects: 5,
-  /** The least that one more connection fetches. A smaller file has one connection. */
+  /** The least size that one more connection fetches. A smaller file has one connection. */
   pull_range_bytes: 32 * MIB,
   /** Pages of the list of one repository. An empty one may lead to the next without an end. */
   pull_list_pages: 100,
@@ -406,21 +403,21 @@ export const fixedLimits = {
    * within this bound.
    */
   engine_turn_max_ms: 300_000,
-  /** One message of a server of tools. A longer one ends the server. */
+  /** One message of a tool server. A longer one ends the server. */
   mcp_message_bytes: 16 * MIB,
-  /** What a server of tools sends between two answers. More ends the server. */
+  /** Bytes that a tool server sends between two answers. More ends the server. */
   mcp_stream_bytes: 64 * MIB,
   /**
-   * Requests of a server of tools at one time, and answers to them that it has not taken. svc
-   * refuses what they ask for. One more may come after 250 ms. A server with more is ended.
+   * Requests of a tool server at one time, and answers to them that it has not taken. svc
+   * refuses these requests. One more may come after 250 ms. A server with more is ended.
    */
   mcp_requests: 64,
   /**
-   * Notifications of a server of tools at one time, answers that no one waits for, and lines that
-   * are no message. One more may come after 1 ms. A server with more is ended.
+   * Notifications of a tool server at one time, answers that no one waits for, and lines that
+   * are not messages. One more may come after 1 ms. A server with more is ended.
    */
   mcp_notices: 4096,
-  /** For a person to log in at a server of tools with a browser. */
+  /** For a person to log in at a tool server with a browser. */
   mcp_login_ms: 600_000,
   /** One request of such a login, or of its refresh, and its answer. */
   mcp_oauth_ms: 30_000,
@@ -447,11 +444,11 @@ export const fixedLimits = {
   tool_judge_ms: 5_000,
   /** JavaScript heap of a process that judges. Beyond it the process is killed. */
   tool_judge_bytes: 128 * MIB,
-  /** Such processes at one time. A server of tools has one call judged at a time. */
+  /** Such processes at one time. A tool server has one call judged at a time. */
   tool_judges: 2,
   /** Without a call until such a process ends. A model needs less for its next turn. */
   tool_judge_idle_ms: 60_000,
-  /** What a model hears of arguments that do not fit. A schema can make any number of errors. */
+  /** The errors of invalid arguments that a model gets. A schema can cause any number. */
   tool_problem_chars: 2_000,
   /** A file that a tool of svc reads or writes. */
   file_tool_bytes: 4 * MIB,
@@ -463,7 +460,7 @@ export const fixedLimits = {
   http_tool_bytes: 2 * MIB,
   http_tool_ms: 30_000,
   http_tool_redirects: 5,
-  /** Log lines of one process of a server of tools. The rest is dropped. */
+  /** Log lines of one process of a tool server. The rest is dropped. */
   mcp_log_lines: 1000,
   /** Log lines of one engine process. The rest is dropped. */
   engine_log_lines: 1000,
@@ -625,7 +622,7 @@ function joinLimits(): Limits {
 
 export const defaultLimits = joinLimits();
 
-/** What one text of JSON may have at most. Parsing costs by these, and little by its bytes. */
+/** The bounds of one JSON text. The cost of parsing depends on these, and little on its bytes. */
 export interface JsonBudget {
   /** Objects and lists in one another. */
   levels: number;
@@ -633,7 +630,7 @@ export interface JsonBudget {
   values: number;
   /** Numbers in lists of numbers. Absent: they are values. */
   numbers?: number;
-  /** Absent: what brings the text bounds them. */
+  /** Absent: the source of the text bounds them. */
   bytes?: number;
 }
 
@@ -642,22 +639,22 @@ export interface JsonBudget {
  * worst text within the bound: many short keys that all differ.
  */
 export const jsonBudgets = {
-  /** What svc reads itself, such as an event of an answer: 30 ms and 12 MB. */
+  /** Texts that svc reads itself, such as an event of an answer: 30 ms and 12 MB. */
   foreign: { levels: 64, values: 100_000 },
   /** A list of models or files: 20,000 of 12 values each. 100 ms and 28 MB. */
   list: { levels: 64, values: 250_000 },
   /** The vectors of one batch: 128 texts of 8192 numbers. 50 ms and 20 MB. */
   vectors: { levels: 64, values: 10_000, numbers: MIB },
   /**
-   * What the schemas of a package of others check: 0.6 s for one wrong value in each place of a
-   * union, which costs up to 60 µs.
+   * Texts that the schemas of a third-party package check: 0.6 s for one wrong value in each place
+   * of a union, which costs up to 60 µs.
    */
   package: { levels: 64, values: 10_000 },
   /** Vectors that such a schema checks number by number: 24 of 4096 numbers. 0.3 s and 30 MB. */
   package_vectors: { levels: 64, values: 10_000, numbers: 100_000 },
   /** Tokens of a text, of a server that svc started: 15 ms and 8 MB. */
   tokens: { levels: 64, values: 100_000, numbers: MIB },
-  /** A message of a server of tools. A result of 256 KiB has less. 100 ms with long keys. */
+  /** A message of a tool server. A result of 256 KiB has less. 100 ms with long keys. */
   tool_message: { levels: 64, values: 50_000, numbers: 250_000 },
   /** Schema of one tool. Each level of it is a call of the code that walks it. */
   tool_schema: { levels: 32, values: 10_000 },
@@ -669,7 +666,7 @@ export const CONFIG_DEPTH_MAX = 16;
 /** A Modelfile: a template and a licence have some 10 KiB. `models.json` has to hold several. */
 export const MODELFILE_BYTES_MAX = 256 * KIB;
 export const MODELFILE_LINES_MAX = 10_000;
-/** Servers of tools in `mcp.json`. */
+/** Tool servers in `mcp.json`. */
 export const MCP_SERVERS_MAX = 64;
 /** For one look at the health of a server that svc starts. */
 export const SERVER_HEALTH_MS = 2000;
@@ -693,7 +690,7 @@ export const LOAD_LOOK_MS = 200;
 export const FIRST_LIST_MS = 15_000;
 /**
  * For a list of the local models to have the headers of new files. A process reads one after the
- * other, in 0.2 to 1 s each; what is not read by then is `not_checked`.
+ * other, in 0.2 to 1 s each; a header not read by then is `not_checked`.
  */
 export const LOCAL_LIST_MS = 10_000;
 /** For another process to finish its edit of the file. */

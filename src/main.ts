@@ -60,7 +60,7 @@ function loadWhole(folder: string | null | undefined): Promise<Main> {
 }
 
 /**
- * The code of a quick command, with what a run of it compiled before. The cache of Node has only
+ * The code of a quick command, with the compiled code of an earlier run. The cache of Node has only
  * the outermost code of a file, so each run would compile all its functions.
  */
 function readQuick(name: string, folder: string | null | undefined): Main {
@@ -90,7 +90,7 @@ function readQuick(name: string, folder: string | null | undefined): Main {
   return (argv) => main(argv, keepCode);
 }
 
-/** V8 checks no sum of its code, and damaged code ends the process. So the file has it twice. */
+/** V8 does not verify its code, and damaged code ends the process: the file has it twice. */
 function readTwice(path: string): Buffer | undefined {
   try {
     const both = process.getBuiltinModule('node:fs').readFileSync(path);
@@ -101,7 +101,7 @@ function readTwice(path: string): Buffer | undefined {
   }
 }
 
-/** Best effort: the cache only saves time, so a failure to write it is no error. */
+/** Best effort: the cache only saves time, so a failure to write it is not an error. */
 function writeTwice(path: string, code: Buffer): void {
   const { mkdirSync, renameSync, writeFileSync } = process.getBuiltinModule('node:fs');
   const part = `${path}.${process.pid}`;

@@ -18,7 +18,7 @@ import { openStdout } from './print/stdout-stream.ts';
  * One HTTP request over the local socket, without a token or a port.
  *
  * 1. The response is streamed to stdout. An error of svc sets the exit code, also an error in the
- *    middle of a stream. What came before it is printed.
+ *    middle of a stream. The text before it is printed.
  * 2. Ctrl-C and a closed stdout close the connection.
  */
 export async function run({ args, flags, paths }: Context): Promise<number> {

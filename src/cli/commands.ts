@@ -75,7 +75,7 @@ const model = flag(
   "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
   { short: 'm' },
 );
-const keepRuns = flag('keep-runs', 'Let what was asked with the token go on.');
+const keepRuns = flag('keep-runs', 'Let the runs of the token continue.');
 
 const force = flag('force', 'Do not wait for active runs.');
 const drain = time('timeout', 'Longest wait for active runs (default 30)');
@@ -98,7 +98,7 @@ const providerFlags: FlagSpec[] = [
   flag('key-env <NAME>', 'The same as --key env:NAME.'),
   flag('kind <local|cloud>', 'Whether prompts leave this machine (default: by its address).'),
   flag('options <name=text,…>', 'Options of the adapter, such as region=us-east-1 of bedrock.'),
-  flag('header <name: text>', 'Header of every request. It is no place for a key.', { many: true }),
+  flag('header <name: text>', 'Header of every request. Not for keys: see --key.', { many: true }),
   flag('max-runs <n>', 'Runs that it answers at one time.'),
 ];
 
@@ -133,8 +133,8 @@ const mcpFlags: FlagSpec[] = [
     'For svc mcp login: the id that you registered, or the https address of a document about svc.',
   ),
   flag('cwd <folder>', 'Its working folder. By default it has its own.'),
-  flag('trusted', 'Believe what its tools say of themselves.'),
-  flag('policy <policy>', 'What becomes of calls without a rule: allow, ask or deny.'),
+  flag('trusted', 'Trust the descriptions that its tools give of themselves.'),
+  flag('policy <policy>', 'The decision about calls without a rule: allow, ask or deny.'),
 ];
 
 /** Who answers. */
@@ -146,8 +146,8 @@ const targetFlags: FlagSpec[] = [
     short: 'm',
     many: true,
     summary:
-      `${model.summary} Given again, it names the model to go on with when the one before ` +
-      'it cannot answer.',
+      `${model.summary} Given again, it names the model to use when the previous one ` +
+      'cannot answer.',
   },
 ];
 
@@ -161,7 +161,7 @@ const tools = flag(
   'Let the model call tools of these servers of svc mcp list, or one: server/tool.',
 );
 
-/** What the answer is like. Commands that ask a model share these. */
+/** Flags for the form of the answer. Commands that call a model share them. */
 const answerFlags: FlagSpec[] = [
   flag('system <text>', 'System prompt.'),
   {
@@ -373,7 +373,7 @@ export const commands: readonly CommandSpec[] = [
     args: '[words…]',
     summary:
       'Models with a short name that have these words in their name, licence or purpose. ' +
-      'Works offline. With --hub, the hub is asked: for words, or for the models of user/repo.',
+      'Works offline. With --hub, searches the hub: for words, or for the models of user/repo.',
     flags: [flag('hub', 'Ask the hub, Hugging Face unless HF_ENDPOINT is set.')],
     examples: [
       'model search',
@@ -448,7 +448,7 @@ export const commands: readonly CommandSpec[] = [
     alias: { words: ['rm'] },
     args: '<id…>',
     summary:
-      'Delete models from the models folder, or what downloads left of them. Of a created model, ' +
+      'Delete models from the models folder, or remains of downloads. Of a created model, ' +
       'or another alias, only the name goes.',
     examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
   }),
@@ -462,9 +462,7 @@ export const commands: readonly CommandSpec[] = [
       'Install a build of the local engine. Without a name: the one for the card found. ' +
       'llama-server is the server of llama.cpp, which reads images and sound.',
     flags: [
-      flag('archive <file>', 'Archive that is there. What is not given is downloaded.', {
-        many: true,
-      }),
+      flag('archive <file>', 'Archive on this machine. Others are downloaded.', { many: true }),
       flag('from <address>', 'Of llama-server: another archive, or releases as GitHub has them.'),
       flag('sha256 <hex>', 'Of llama-server: expected hash of the archive.'),
     ],
@@ -579,7 +577,7 @@ export const commands: readonly CommandSpec[] = [
       'Works without a daemon.',
     flags: [
       flag('since <when>', 'Runs that ended since: a time, or an age: 7d.'),
-      flag('by <what>', 'What is summed apart: model, provider, client or day (default: model).'),
+      flag('by <what>', 'Group the sums by model, provider, client or day (default: model).'),
       flag('conversation <id>', 'Only the conversation of this run.'),
     ],
     examples: ['usage --since 7d --by day', 'usage --conversation last'],
@@ -710,8 +708,8 @@ export const commands: readonly CommandSpec[] = [
     file: 'approvals/decide',
     isQuick: true,
     args: '<id>',
-    summary: 'Deny a call of a tool. The model hears why, and the run goes on.',
-    flags: [flag('reason <text>', 'What the model hears.')],
+    summary: 'Deny a call of a tool. The model gets the reason, and the run continues.',
+    flags: [flag('reason <text>', 'The reason that the model gets.')],
     examples: ['approvals deny run_01J….1 --reason "Not on a Friday."'],
   }),
   command('approvals repeat', {
@@ -779,8 +777,8 @@ export const commands: readonly CommandSpec[] = [
   command('launch', {
     args: '<program> [words…]',
     summary:
-      'Start a program of others, such as claude, codex, opencode or aider, with a model of svc. ' +
-      'What follows -- is for the program.',
+      'Start a third-party program, such as claude, codex, opencode or aider, with a model of ' +
+      'svc. Words after -- are for the program.',
     flags: [
       model,
       flag('config', 'Write the configuration of the program instead.'),
@@ -790,13 +788,13 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('mcp list', {
     isQuick: true,
-    summary: 'The servers of tools, and their states. Works without a daemon.',
+    summary: 'The tool servers, and their states. Works without a daemon.',
     examples: ['mcp list'],
   }),
   command('mcp add', {
     args: '<name> [command…]',
     summary:
-      'Add a server of tools: a command, an address, or folders and hosts for svc itself. ' +
+      'Add a tool server: a command, an address, or folders and hosts for svc itself. ' +
       'Works without a daemon.',
     flags: mcpFlags,
     examples: [
@@ -808,21 +806,21 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('mcp show', {
     args: '<name>',
-    summary: 'A server of tools, and its tools with their policies. It is started for that.',
+    summary: 'A tool server, and its tools with their policies. It is started for that.',
     flags: [flag('full', 'With whole descriptions and schemas.')],
     examples: ['mcp show files'],
   }),
   command('mcp test', {
     args: '<name>',
-    summary: 'Start a server of tools, and list its tools.',
+    summary: 'Start a tool server, and list its tools.',
     examples: ['mcp test files'],
   }),
   command('mcp set', {
     args: '<name> [command…]',
-    summary: 'Change a server of tools. Works without a daemon.',
+    summary: 'Change a tool server. Works without a daemon.',
     flags: [
       ...mcpFlags,
-      flag('untrusted', 'Do not believe what its tools say any more.'),
+      flag('untrusted', 'No longer trust the descriptions of its tools.'),
       flag('tool <rule>', 'A rule for one tool: <tool>=allow, <tool>=ask or <tool>=deny.', {
         many: true,
       }),
@@ -835,14 +833,14 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('mcp remove', {
     args: '<name>',
-    summary: 'Remove a server of tools.',
+    summary: 'Remove a tool server.',
     examples: ['mcp remove files'],
   }),
   command('mcp login', {
     args: '<name>',
-    summary: 'Log in at a server of tools with a browser (OAuth). Works without a daemon.',
+    summary: 'Log in at a tool server with a browser (OAuth). Works without a daemon.',
     flags: [
-      flag('scope <scopes>', 'Ask for these scopes. By default for what the server names.'),
+      flag('scope <scopes>', 'Ask for these scopes. Default: those that the server names.'),
       flag('no-browser', 'Only print the address.'),
     ],
     examples: ['mcp login issues', 'mcp login issues --scope "read write"'],
@@ -853,14 +851,14 @@ export const commands: readonly CommandSpec[] = [
     examples: ['mcp logout issues'],
   }),
   command('mcp serve', {
-    summary: 'Be a server of tools on stdin and stdout: other programs ask svc over MCP.',
+    summary: 'Act as a tool server on stdin and stdout: other programs call svc over MCP.',
     flags: [flag('no-start', 'Fail if the daemon is not running.')],
     examples: ['mcp serve'],
   }),
   command('mcp import', {
     args: '<file>',
     summary:
-      'Copy the servers of tools of another program, such as Claude Desktop or VS Code. It shows ' +
+      'Copy the tool servers of another program, such as Claude Desktop or VS Code. It shows ' +
       'what each starts and gets, and asks.',
     flags: [flag('yes', 'Do not ask. Without a terminal nothing is written otherwise.')],
     examples: ['mcp import ~/.cursor/mcp.json', 'mcp import servers.json --yes'],
@@ -994,8 +992,8 @@ export const commands: readonly CommandSpec[] = [
       'Replace svc by the version in an archive, if it folds the log to the same states. ' +
       'Without one, show how this installation is upgraded.',
     flags: [
-      flag('check', 'Compare only, and change nothing. No server is asked.'),
-      flag('back', 'Return to the version before, if it can read the log.'),
+      flag('check', 'Compare only, and change nothing. Contacts no server.'),
+      flag('back', 'Return to the previous version, if it can read the log.'),
       flag('sha256 <digest>', 'Digest of the archive. By default it is in SHA256SUMS beside it.'),
     ],
     examples: [

@@ -12,7 +12,7 @@ import { starterOf } from './run/ensure-daemon.ts';
 /**
  * Opens the console in the browser, signed in. Starts the daemon if none runs. Without a browser
  * the address is printed. It is valid for one sign-in, for one minute. The address is a secret, and
- * other users can read a command line. So the browser opens a private file that leads there.
+ * other users can read a command line. The browser therefore opens a private file that leads there.
  */
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;

@@ -14,20 +14,20 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
     return error.spec.exit;
   };
   process.on('uncaughtException', (error) => {
-    // A daemon hears its own errors: it records its failure, and ends its engines.
+    // A daemon handles its own errors: it records its failure, and ends its engines.
     if (process.listenerCount('uncaughtException') === 1) process.exit(fail(error));
   });
   process.exitCode = await work().catch(fail);
 }
 
-/** What is printed of anything thrown. With SVC_DEBUG=1 it also prints where. */
+/** Anything thrown, as an error to print. With SVC_DEBUG=1 also prints its cause. */
 export function shownError(thrown: unknown): SvcError {
   const error = thrown instanceof SvcError ? thrown : unexpected(thrown);
   if (process.env.SVC_DEBUG === '1') console.error(error.cause ?? error);
   return error;
 }
 
-/** No log has an error of a command line itself, so its own words are shown. */
+/** No log records an error of the command line, so its message is shown. */
 export function unexpected(thrown: unknown): SvcError {
   const error = asSvcError(thrown);
   const words = oneLine(thrown instanceof Error ? thrown.message : String(thrown));

@@ -9,7 +9,7 @@ import { paint, print } from './print/output.ts';
 import { beside, columnsOfStdout, fields } from './print/table.ts';
 import { additionOf, type Discovered, findServers } from './provider/discover.ts';
 
-/** What is there. */
+/** The state of this machine that the next steps depend on. */
 export interface Found {
   /** Of the daemon. */
   state: string;
@@ -22,12 +22,12 @@ export interface Found {
   fitting: { name: string; size_bytes: number } | null;
 }
 
-/** A command, and what it is for. */
+/** A command and its purpose. */
 type Step = readonly [command: string, text: string];
 
 /**
- * What is there, and what to do next, in ten lines. Starts no daemon, and contacts only this
- * machine.
+ * The state of this machine and the next steps, in ten lines. Starts no daemon, and contacts only
+ * this machine.
  */
 export async function run({ paths }: Context): Promise<number> {
   const { providers } = loadConfig(paths.config);

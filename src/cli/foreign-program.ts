@@ -1,7 +1,7 @@
 import { type ExecFileOptions, execFile } from 'node:child_process';
 import { oneLine } from '../logs/plain.ts';
 
-/** A program of others that did not do its work. The message has its name and its own words. */
+/** A third-party program that failed. The message has its name and its own words. */
 export class ProgramFailure extends Error {
   readonly isMissing: boolean;
 

@@ -72,7 +72,7 @@ export function installationOf(program: string): Place {
   return { installed, ...way, home, remove, upgrade };
 }
 
-/** The path of a file of this version that stays the same with the next one, for a service. */
+/** A path of a file of this version that stays valid after an upgrade, for a service. */
 export function lastingPath(file: string, { home }: Pick<Place, 'home'>): string {
   if (home === null) return file;
   const [, inside] = file.slice(join(home, 'versions').length + 1).match(/^[^/]+\/(.*)$/) ?? [];

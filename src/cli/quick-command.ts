@@ -3,7 +3,7 @@ import { execute, perform } from './execute.ts';
 import { type Arguments, type CommandForm, readArguments, splitLine } from './parse/line.ts';
 
 /**
- * The build throws it where a quick command would import what its bundle does not have. Nothing is
+ * The build throws it where a quick command would import a module outside its bundle. Nothing is
  * printed by then.
  */
 export const NOT_QUICK = Symbol('left to the whole program');
@@ -13,8 +13,8 @@ export type ScriptMain = (argv: readonly string[], keepCode: () => void) => Prom
 
 /**
  * A command that scripts call often. It reads its command line without the table of commands.
- * False: the line asks for help, is wrong, is one of another command or needs more code, so the
- * whole program reads it.
+ * Resolves with false when the whole program must handle the line: for help, a mistake, another
+ * command, or more code.
  */
 export function quickCommand(spec: CommandForm, run: CommandModule['run']): ScriptMain {
   return async (argv, keepCode) => {

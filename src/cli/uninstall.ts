@@ -12,8 +12,8 @@ import { programFile } from './program-file.ts';
 import { serviceManager } from './service/managers.ts';
 
 /**
- * Stops the daemon, removes its service, and lists what stays. It deletes no file: models and runs
- * belong to the user.
+ * Stops the daemon, removes its service, and lists the files that stay. It deletes no file: models
+ * and runs belong to the user.
  */
 export async function run({ paths, json }: Context): Promise<number> {
   const manager = serviceManager();

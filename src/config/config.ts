@@ -29,7 +29,7 @@ export interface Config extends Settings {
   history: HistorySettings;
   /** No prototype: a provider may have the name `constructor`. */
   providers: Record<string, ProviderConfig>;
-  /** What runs with an alias of `models.json` ask for where they say nothing themselves. */
+  /** Default options of runs with an alias of `models.json`, by the alias. */
   alias_presets: ModelPresets;
   /** The source of each value, by its dotted key. */
   sources: Record<string, Source>;
@@ -99,8 +99,8 @@ export function loadConfig(
 }
 
 /**
- * What `svc model use`, `svc model alias` and `svc provider default` chose, where nothing else
- * does. Returns the presets of the aliases that it has set.
+ * Applies the choices of `svc model use`, `svc model alias` and `svc provider default` where
+ * nothing else chooses. Returns the presets of the aliases that it has set.
  */
 function applyChoices(
   file: string,

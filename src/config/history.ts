@@ -2,7 +2,7 @@ import { compilePattern } from '../pattern.ts';
 import type { SettingSpec } from './layers.ts';
 import { nullText, readWhole, wholeText } from './value.ts';
 
-/** What the event log keeps, and for how long. */
+/** Retention and content of the event log. */
 export interface HistorySettings {
   /** Null: for ever. */
   keep_days: number | null;

@@ -36,7 +36,7 @@ export function keyPlace(reference: string): string {
   return splitReference(reference).place;
 }
 
-/** The reference for people. It says so if its variable is not set in `env`. */
+/** The reference for people, with a note if its variable is not set in `env`. */
 export function credentialOf(key: string | null, env: NodeJS.ProcessEnv): string {
   if (key === null) return 'none';
   const { kind, place } = splitReference(key);

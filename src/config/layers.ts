@@ -25,13 +25,13 @@ export interface SettingSpec<T = unknown> {
   live?: 'daemon' | 'command';
   /** The value from JSON; undefined if it is malformed. */
   read(value: unknown): T | undefined;
-  /** What is wrong with a malformed value, as the rest of a sentence. Absent: `expects` says it. */
+  /** The mistake in a malformed value, as the rest of a sentence. Absent: `expects` says it. */
   problem?(value: unknown): string | null;
-  /** The text of a value, also a malformed one, without its secret. Absent: it has none. */
+  /** The text of a value, also a malformed one, without its secret. Absent: it has no secret. */
   masked?(text: string): string;
   /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
-  /** What HTTP clients see of a value that may have a secret. Absent: all of it. */
+  /** The part of a value with secrets that HTTP clients see. Absent: all of it. */
   shown?(value: T): unknown;
 }
 
@@ -193,5 +193,5 @@ function refuseName(
   refuse(where(node.offset), `${brief(name)} is not ${what}`, { param: name, hint });
 }
 
-/** What is beside the settings at the top of the file. */
+/** Top-level keys of the file that are not settings. */
 const GROUPS = ['providers', 'limits', 'history'];

@@ -5,7 +5,7 @@ import { MCP_SERVERS_MAX } from '../limits.ts';
 import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
 
 /**
- * The servers of tools: `mcp.json`, beside the configuration file.
+ * The tool servers: `mcp.json`, beside the configuration file.
  *
  * 1. It has the form that other programs use: `mcpServers`, or `servers` as in VS Code. What svc
  *    adds is in the field `svc` of a server. Fields that svc does not know stay as they are.
@@ -21,7 +21,7 @@ export interface ToolRule {
 
 /**
  * The tools that svc has itself, by the `type` of their server. The field, or the flag of a
- * command, says what they may reach.
+ * command, says which folders and hosts they may reach.
  */
 export const BUILT_IN = {
   'svc:files': { field: 'folders', flag: 'folder', isValid: isWholePath, form: 'whole paths' },
@@ -41,7 +41,7 @@ export interface McpServerConfig {
   cwd: string | null;
   url: string | null;
   headers: Readonly<Record<string, string>>;
-  /** For a login: what svc was registered with, the secret as a reference, and its port. */
+  /** For a login: the registration of svc, the secret as a reference, and its port. */
   client_id: string | null;
   client_secret: string | null;
   login_port: number;
@@ -139,13 +139,13 @@ export function transportOf({ command, built_in }: McpServerConfig): 'svc' | 'st
   return built_in !== null ? 'svc' : command === null ? 'http' : 'stdio';
 }
 
-/** What is started or asked, for people. */
+/** The target of a server, for people. */
 export function targetOf({ command, built_in, url }: McpServerConfig): string {
   if (built_in !== null) return `${built_in.type} ${built_in.reach.join(' ')}`;
   return command === null ? (url ?? '') : shortCommand(command);
 }
 
-/** A command up to what it starts: `npx -y server`. What follows may have a secret. */
+/** A command up to its program: `npx -y server`. Later words may have a secret. */
 function shortCommand([program = '', ...args]: readonly string[]): string {
   const named = args.findIndex((word) => !word.startsWith('-'));
   const shown = args.slice(0, named + 1);
@@ -168,7 +168,7 @@ function shellWord(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** What decides how a server is started, as the file has it: references stay references. */
+/** The settings of a server's start, as the file has them: references stay references. */
 export function startOf({
   command,
   built_in,
@@ -181,7 +181,7 @@ export function startOf({
   return JSON.stringify([command, built_in, env, cwd, url, headers, disabled]);
 }
 
-/** A text says what is wrong. It never repeats a value, which may have a secret. */
+/** A text describes the mistake. It never repeats a value, which may have a secret. */
 export function readMcpServer(value: unknown): McpServerConfig | string {
   const { command, args, env, url, headers, oauth, cwd, type, disabled, svc } = object(value) ?? {};
   if (object(value) === null) return 'a server is an object';

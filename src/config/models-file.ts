@@ -3,8 +3,8 @@ import { type ModelPresets, readModelPresets } from './presets.ts';
 import { plainValue, properties, readConfigText } from './text.ts';
 
 /**
- * What `svc model use`, `svc model alias` and `svc provider default` choose: `models.json`, beside
- * the configuration file.
+ * The choices of `svc model use`, `svc model alias` and `svc provider default`: `models.json`,
+ * beside the configuration file.
  *
  * 1. Only svc writes this file. The configuration file is the user's: the daemon never writes it.
  * 2. The configuration file, a variable and a flag go before it.
@@ -16,7 +16,7 @@ export interface ModelChoices {
   /** The provider of runs that name none. Null: none is chosen. */
   provider: string | null;
   aliases: Readonly<Record<string, string>>;
-  /** What a run with an alias asks for where it says nothing itself, by the alias. */
+  /** Default options per alias. */
   presets: ModelPresets;
 }
 

@@ -9,7 +9,8 @@ import { withLock } from './lock.ts';
 /**
  * Replaces a JSON file that only svc writes. Edits of several processes follow each other. `edit`
  * reads the file under the lock; null leaves it as it is. Throws home_unusable, busy,
- * invalid_request for what no daemon could read again, and what `edit` throws. A link stays a link.
+ * invalid_request for values that no daemon could read again, and the errors of `edit`. A link
+ * stays a link.
  */
 export async function editOwnFile<T extends object | null>(
   file: string,

@@ -20,7 +20,7 @@ export type Preset = Partial<Record<PresetNumberName, number>> & {
 };
 export type Presets = Readonly<Record<string, Preset>>;
 
-/** What a created model asks for, and what it has in place of what its file has. */
+/** The options of a created model, and its replacements for values of its file. */
 export type ModelPreset = Omit<Preset, 'template'> & {
   /** Turns before those of a request, as an example. */
   messages?: readonly ExampleTurn[];
@@ -40,12 +40,12 @@ export const EXAMPLE_ROLES = ['system', 'user', 'assistant'] as const;
 /** Of one model: each request has all of them. */
 export const EXAMPLES_MAX = 256;
 
-/** Whether the model is loaded in another way than the one that it is made from. */
+/** Whether the model is loaded in another way than its base model. */
 export function hasOwnLoad({ chat_template, adapters }: ModelPreset = {}): boolean {
   return chat_template !== undefined || adapters !== undefined;
 }
 
-/** What a request gets of it. */
+/** The part of a preset that a request gets. */
 export function requestPart({
   chat_template: _,
   adapters: __,
@@ -88,7 +88,7 @@ const fields: Readonly<Record<keyof Preset, Field>> = {
   choice: { expects: 'a list of texts', is: (value) => isTexts(value, text.is) },
   grammar: text,
   tool_servers: {
-    expects: 'a list of servers of tools, or of server/tool',
+    expects: 'a list of tool servers, or of server/tool',
     is: (value) => isTexts(value, isName),
   },
   response_format: {
@@ -118,17 +118,17 @@ export function isPresetField(name: string): boolean {
   return Object.hasOwn(fields, name);
 }
 
-/** The presets of a configuration. Undefined: `presetProblem` says what is wrong. */
+/** The presets of a configuration. Undefined: `presetProblem` has the mistake. */
 export function readPresets(value: unknown): Presets | undefined {
   return presetProblem(value) === null ? structuredClone(value as Presets) : undefined;
 }
 
-/** The presets of created models. Undefined: `modelPresetProblem` says what is wrong. */
+/** The presets of created models. Undefined: `modelPresetProblem` has the mistake. */
 export function readModelPresets(value: unknown): ModelPresets | undefined {
   return modelPresetProblem(value) === null ? structuredClone(value as ModelPresets) : undefined;
 }
 
-/** What is wrong with presets, as the rest of a sentence about them. Null: nothing. */
+/** The mistake in presets, as the rest of a sentence about them. Null: there is none. */
 export function presetProblem(value: unknown): string | null {
   return problemIn(value, fields);
 }

@@ -37,7 +37,7 @@ export function removedVariables(env: NodeJS.ProcessEnv): string[] {
     .filter((variable) => env[variable] !== undefined);
 }
 
-/** What is outdated in a configuration, and what to do. Null: nothing. */
+/** A warning about outdated names in a configuration, with the remedy. Null: there is none. */
 export function outdatedNames({
   renamed,
   removed,

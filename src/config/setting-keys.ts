@@ -15,7 +15,7 @@ export function settingKeys(): string[] {
   ];
 }
 
-/** The words of settings that take one of several, by key. What they expect names them. */
+/** The words of settings that take one of several, by key. Their `expects` names them. */
 export function settingWords(): Record<string, string[]> {
   const words = settingKeys().map((key): [string, string[]] => {
     const {

@@ -74,18 +74,18 @@ export interface Settings {
   prices: Readonly<Record<string, Price>>;
   /** The name of the currency of prices and budget. */
   currency: string;
-  /** What runs at cloud providers may cost on one day (UTC); null: no limit. */
+  /** Cost of runs at cloud providers on one day (UTC); null: no limit. */
   budget_per_day: number | null;
   /** Input and output tokens of runs at cloud providers on one day (UTC); null: no limit. */
   budget_tokens_per_day: number | null;
-  /** What happens to a run that is cut off, unless it says so itself. */
+  /** The default for runs that are cut off. */
   recovery: (typeof RECOVERIES)[number];
   ask_again: boolean;
   /** The program that reads images for local models; null: the installed one. */
   llama_server: string | null;
   /** Threads of the local engine; null: measured when a model is first loaded. */
   engine_threads: number | null;
-  /** Memory of all local models together, in bytes; null: three quarters of what there is. */
+  /** Memory of all local models together, in bytes; null: three quarters of the memory. */
   models_memory_bytes: number | null;
   /** How long models stay in memory without work, in milliseconds, by name. */
   keep_alive: Record<string, number>;
@@ -331,7 +331,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     default: {},
     meaning:
       'Other names of models, for programs that ask for a fixed one. ' +
-      'A list of models is asked in its order. An alias is looked at first, and once.',
+      'The models of a list are tried in order. An alias is looked at first, and once.',
     expects: 'an object such as {"gpt-4o": ["groq/llama-3.3-70b", "local/svc-mini"]}',
     read: readAliases,
     fromText: jsonText,
@@ -408,9 +408,9 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ASK_AGAIN',
     default: false,
     meaning:
-      'Whether a model is asked once more when its answer does not have the form that was asked ' +
-      'for, such as its schema. It gets its answer and what is wrong with it. Not for a stream ' +
-      'of the APIs of others, because it has been read.',
+      'Whether a model is called once more when its answer does not have the requested form, ' +
+      'such as its schema. It gets its answer and the mistakes in it. Not for a stream of a ' +
+      'third-party API, because the client has read it.',
     expects: 'true or false',
     read: readSwitch,
     fromText: switchText,

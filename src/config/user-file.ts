@@ -43,7 +43,7 @@ export async function writeSetting(file: string, key: string, value: unknown): P
 /**
  * Changes values of a file of JSON with comments that svc and people edit. `edit` reads it under
  * the lock; undefined removes a value. The lock stays, so that of a file of another program is in
- * the folder of svc. Throws home_unusable, busy, and what `edit` throws.
+ * the folder of svc. Throws home_unusable, busy, and the errors of `edit`.
  */
 export async function editUserFile(
   file: string,
@@ -98,7 +98,7 @@ export async function replaceUserFile(file: string, text: string): Promise<void>
 }
 
 function withValue(text: string, path: string[], value: unknown): string {
-  // The parser throws when it is to remove what is not there, in a group that is not there.
+  // The parser throws when it removes a missing key of a missing group.
   if (value === undefined && !has(text, path)) return text;
   const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' };
   return jsonc().applyEdits(text, jsonc().modify(text, path, value, { formattingOptions }));

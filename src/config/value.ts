@@ -52,7 +52,7 @@ export function listText(text: string): string[] {
   return text.split(',').flatMap((part) => part.trim() || []);
 }
 
-/** Calls `fail` with what is wrong. It never repeats the value, which may have a secret. */
+/** Calls `fail` with the mistake. It never repeats the value, which may have a secret. */
 export function readBaseUrl(value: unknown, fail: (what: string) => never): string {
   if (value === undefined) return fail('base_url is missing; it is an http or https address');
   if (typeof value !== 'string' || !URL.canParse(value))

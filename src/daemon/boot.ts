@@ -147,7 +147,7 @@ export class Boot {
       process.on(event, listener);
       closed.addEventListener('abort', () => process.off(event, listener));
     };
-    on('SIGUSR1', () => log.warn({}, 'SIGUSR1 asked for a debugger: none is opened'));
+    on('SIGUSR1', () => log.warn({}, 'SIGUSR1 requests a debugger: none is opened'));
     on('uncaughtException', (error) => this.fail(error));
     on('unhandledRejection', (error) => this.fail(error));
   }
@@ -160,7 +160,7 @@ function failureOf(final: DaemonSnapshot): SvcError | null {
   return isIn(final, 'failed') ? fromBody(error ?? {}) : null;
 }
 
-/** A start that finds another daemon is no fault of this one, so its stack is not logged. */
+/** A start that finds another daemon has not failed itself, so its stack is not logged. */
 function logFailure({ log }: Parts, failure: SvcError): void {
   if (failure.code === 'daemon_already_running') log.warn({ code: failure.code }, failure.message);
   else log.error({ code: failure.code, err: failure.cause ?? failure }, failure.message);
@@ -193,7 +193,7 @@ function asFileFailure(thrown: unknown): unknown {
 
 /**
  * The first signal drains, the second forces, the third exits at once; until `ended` aborts.
- * `onHangup` is called instead where SIGHUP is none of them.
+ * `onHangup` is called for SIGHUP where SIGHUP does not stop the daemon.
  */
 function listenToSignals(
   stop: (mode: 'drain' | 'force' | 'exit') => void,
@@ -258,7 +258,7 @@ function collector(): () => void {
 }
 
 /**
- * Ends a stop that cannot write the log: what was accepted is in the log, and the next start
+ * Ends a stop that cannot write the log: accepted runs are in the log, and the next start
  * recovers it.
  *
  * 1. A stop ends without the log after `stop_blocked_ms` in which no commit was made.

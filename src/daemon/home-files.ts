@@ -14,26 +14,27 @@ import { logFile } from '../logs/files.ts';
 import { loadTokenFile } from '../transport/index.ts';
 
 /**
- * What a start opens in its home, beside the files of the configuration. The start and the
- * doctor read this list, so the doctor finds what a start refuses.
+ * The files that a start opens in its home, beside those of the configuration. The start and the
+ * doctor read this list, so the doctor finds the problems that refuse a start.
  */
 export interface HomeFile {
   path: string;
   kind: 'file' | 'folder' | 'socket';
   /**
-   * What a wrong one means. `open`: the daemon cannot start. `replace`: a new one takes its place,
-   * so only a thing of another kind refuses the start. `later`: the daemon starts without it.
+   * The effect of an unusable file. `open`: the daemon cannot start. `replace`: a new one takes its
+   * place, so only a thing of another kind refuses the start. `later`: the daemon starts without
+   * it.
    */
   use: 'open' | 'replace' | 'later';
-  /** What to do about a thing of another kind in its place. */
+  /** The hint for a thing of another kind in its place. */
   away: string;
-  /** Checks what is in it. Throws. */
+  /** Checks the content. Throws. */
   read?: (path: string) => unknown;
-  /** The start goes on with what `read` refuses. */
+  /** The start continues with a file that `read` refuses. */
   goesOn?: boolean;
 }
 
-/** What is wrong with a file of the home. `stops`: no daemon can start. */
+/** A problem of a file of the home. `stops`: no daemon can start. */
 export interface HomeProblem extends Pick<HomeFile, 'path' | 'use'> {
   message: string;
   hint: string;
@@ -89,13 +90,13 @@ export function homeFiles(paths: Paths, isShared: boolean): HomeFile[] {
 export async function homeProblems(paths: Paths, isShared: boolean): Promise<HomeProblem[]> {
   const found = await Promise.all(homeFiles(paths, isShared).map(problemOf));
   const problems = found.filter((problem) => problem !== null);
-  // What is wrong with a folder is not said of each file in it.
+  // A problem of a folder is not repeated for each file in it.
   return problems.filter(
     ({ path }) => !problems.some((above) => path.startsWith(above.path + sep)),
   );
 }
 
-/** Throws home_unusable for what no daemon can start with. Returns what stays wrong. */
+/** Throws home_unusable for a problem that prevents any start. Returns the other problems. */
 export async function refuseUnusable(paths: Paths, isShared: boolean): Promise<HomeProblem[]> {
   const problems = await homeProblems(paths, isShared);
   const first = problems.find(({ stops }) => stops);

@@ -40,7 +40,7 @@ export interface ServeOptions {
  * Runs the daemon. Resolves with its exit code; throws SvcError when it could not start or failed.
  */
 export async function serveDaemon(options: ServeOptions): Promise<number> {
-  // Only the owner can read what this process makes, under any umask of the caller.
+  // Only the owner can read the files of this process, under any umask of the caller.
   process.umask(0o077);
   const boot = (rejoins: boolean) =>
     bootDaemon(options, rejoins).catch((error: unknown) => toFailure(error));
@@ -100,7 +100,7 @@ export async function bootUntilEnd(
   }
 }
 
-/** No boot hears an error now. It comes from one that has ended, so nothing depends on it. */
+/** No boot handles an error now. The error comes from an ended boot, so nothing depends on it. */
 async function betweenBoots(wait: () => Promise<unknown>): Promise<void> {
   const warn = (error: unknown) =>
     process.emitWarning(error instanceof Error ? error : String(error));
@@ -124,7 +124,7 @@ const AGAIN_MAX_MS = 10_000;
  *
  * 1. Only the lock says who owns the home. A taken port says nothing about it.
  * 2. An owner that starts or stops is waited for: it soon answers on its socket, or is gone.
- * 3. An owner of before this lock, or whose lock file was removed, is known by its runtime file.
+ * 3. An owner older than this lock, or whose lock file was removed, is known by its runtime file.
  *
  * Throws daemon_already_running once the owner answers, or after `wait_ms`; home_unusable.
  */
@@ -166,7 +166,7 @@ function ownerIn({ runtime }: Paths, kinds: readonly Owner[]): RuntimeFile | nul
   return kinds.includes(ownerOf(found.file)) ? found.file : null;
 }
 
-/** Whether it answers and does not stop. `isUnlocked`: it cannot be one that starts. */
+/** Whether the daemon answers and is not stopping. `isUnlocked`: it cannot be starting. */
 async function isUp({ addresses: { socket } }: RuntimeFile, isUnlocked: boolean): Promise<boolean> {
   if (socket === null) return isUnlocked;
   try {

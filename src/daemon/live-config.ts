@@ -8,7 +8,7 @@ import type {
 } from '../contract/settings.ts';
 import { asSvcError } from '../errors.ts';
 
-/** What the files say, and the daemon does not do. */
+/** The settings of the files that are not in effect. */
 export interface ConfigChanges {
   /** Dotted keys. */
   keys: string[];
@@ -25,8 +25,8 @@ export interface LiveConfigOptions {
 }
 
 /**
- * Compares the configuration of the daemon with its file, and applies what may change while the
- * daemon runs. It owns the last reading of the file.
+ * Compares the configuration of the daemon with its file, and applies the settings that may change
+ * while the daemon runs. It owns the last reading of the file.
  *
  * 1. The file is read again only after it changed.
  * 2. Only settings that are marked `live` change. The others wait for the next start. What each

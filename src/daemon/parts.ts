@@ -35,7 +35,7 @@ export interface PartsOptions {
   reload(): Config;
   version: string;
   secrets: { token: string; digest: string };
-  /** What was wrong with the home, and did not refuse the start. */
+  /** Problems of the home that did not prevent the start. */
   warnings: readonly string[];
   stdout: 'none' | 'json' | 'pretty';
   /** The boot before, in this process, lost its lease. */

@@ -95,7 +95,7 @@ function statusText(snapshot: DaemonSnapshot): string {
   return unsettled === 0 ? name : `${name}: ${unsettled} ${unsettled === 1 ? 'run' : 'runs'}`;
 }
 
-/** Time between two messages for the watchdog: a third of its limit. Null: none is asked for. */
+/** Time between two messages for the watchdog: a third of its limit. Null: there is no watchdog. */
 function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv): number | null {
   const limit_us = Number(WATCHDOG_USEC);
   if (!(limit_us > 0) || (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(process.pid)))

@@ -77,7 +77,7 @@ export async function startDaemon(
   const progress: RecoveryProgress = {
     step_runs: parts.config.limits.recover_runs,
     unreadable: (run_id, error) => {
-      log.error({ err: error, run_id }, 'a run cannot be read from the log, so it does not go on');
+      log.error({ err: error, run_id }, 'a run cannot be read from the log, so it is not resumed');
       // The daemon has counted a run that is read later.
       if (isCounted)
         void kernel
@@ -161,7 +161,7 @@ async function withRoom<T>(
   }
 }
 
-/** Records a step of the start. A daemon that was asked to stop goes no further. */
+/** Records a step of the start. A daemon that is to stop goes no further. */
 async function proceed({ kernel, streams }: Parts, step: NewEvent<DaemonEvent>): Promise<void> {
   if (!(await kernel.tryAppend(streams.daemon, step))) throw STOPPED;
 }

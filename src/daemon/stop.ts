@@ -8,9 +8,8 @@ import { isEngine } from '../kernel/index.ts';
 import type { Parts } from './parts.ts';
 
 /**
- * Stops all work and the engines, then records that the daemon stopped, and what became of the
- * runs.
- * Unfinished runs are handed over to the next start. The deadline of the machine bounds it.
+ * Stops all work and the engines, then records that the daemon stopped, and the outcome of the
+ * runs. Unfinished runs are handed over to the next start. The deadline of the machine bounds it.
  */
 export async function releaseAll({
   kernel,

@@ -25,7 +25,7 @@ export interface TransportOptions {
   logging: DaemonLog;
   runtime: HomeRuntime;
   live: LiveConfig;
-  /** What else users of the daemon have to know. */
+  /** Further notes for users of the daemon. */
   warnings: () => string[];
 }
 
@@ -133,7 +133,7 @@ export class Listeners {
     return { http: await this.one('http'), grpc: await this.one('grpc') };
   }
 
-  /** What users of the default addresses have to know; null for nothing. */
+  /** A note for users of the default addresses; null for none. */
   warning(): string | null {
     if (this.moved.length === 0) return null;
     const both = (text: (moved: Moved) => string) => this.moved.map(text).join(' and ');
@@ -184,7 +184,7 @@ async function nearest(listen: (port: number) => Promise<string>, port: number):
   return listen(0);
 }
 
-/** Says how to take another address, and what counts before the configuration file. */
+/** Explains how to take another address, and which source overrides the configuration file. */
 function withRequestedAddress(name: Name, source: string | undefined, error: SvcError): SvcError {
   if (error.code !== 'port_in_use') return error;
   const first =

@@ -78,7 +78,7 @@ function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePor
   };
 }
 
-/** The machines of the servers of tools of this boot. */
+/** The machines of the tool servers of this boot. */
 function mcpMachines(kernel: Kernel, boot_id: string, limits: Limits): McpMachines {
   return {
     create: async (name, number, transport) => {
@@ -94,8 +94,8 @@ function mcpMachines(kernel: Kernel, boot_id: string, limits: Limits): McpMachin
 }
 
 /**
- * Builds what answers prompts and downloads models: the providers, the scheduler, the executor and
- * the pulls.
+ * Builds the parts that answer prompts and download models: the providers, the scheduler, the
+ * executor and the pulls.
  */
 export function buildWork(options: WorkOptions) {
   const { paths, config, kernel, store, clock, log, boot_id, streams, version } = options;

@@ -56,7 +56,7 @@ async function linkOrRename(draft: string, file: string): Promise<void> {
   });
 }
 
-/** Replaces a file, also one that another program has open for a moment. */
+/** Replaces a file, also if another program has it open for a moment. */
 export async function renameOver(
   from: string,
   to: string,
@@ -82,8 +82,8 @@ function draftOf(file: string): string {
 }
 
 /**
- * The file that a link leads to, also where there is none yet. Replacing a link of a folder of
- * dotfiles would leave what it leads to behind.
+ * The file that a link leads to, also where it does not exist yet. Replacing a link of a folder of
+ * dotfiles would leave its target behind.
  */
 export function targetOf(file: string): string {
   let target = file;

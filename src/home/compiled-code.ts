@@ -11,7 +11,7 @@ export function compiledCode(): string | null {
 let keep = () => {};
 let isTidy = false;
 
-/** Called once, when the daemon is idle: it has compiled what its start needs by then. */
+/** Called once, when the daemon is idle: it has compiled the code of its start by then. */
 export function keepWhenIdle(call: () => void): void {
   keep = call;
 }

@@ -14,7 +14,7 @@ interface Build {
   /** In bytes, installed. */
   size: number;
   cards: readonly Card[];
-  /** The library that the machine must have, and what brings it. */
+  /** The library that the machine must have, and its package. */
   library: string;
   needs: string;
 }
@@ -83,7 +83,7 @@ export function packageFolder(builds: string, name: string): string {
   return join(builds, SCOPE, name);
 }
 
-/** What npm knows the package as. */
+/** The name of the package at npm. */
 export function packageName(name: string): string {
   return `${SCOPE}/${name}@${ENGINE_VERSION}`;
 }
@@ -145,7 +145,7 @@ export function buildForCard(machine: Machine = THIS): { card: Card; build: stri
   return build === undefined ? null : { card, build };
 }
 
-/** What an engine that computes on the processor could have. Null: there is nothing better. */
+/** A better build for an engine that computes on the processor. Null: there is none. */
 export function betterBuild(builds: string, machine: Machine = THIS) {
   const best = buildForCard(machine);
   if (best === null) return null;

@@ -140,7 +140,7 @@ export const beginShared = beginBy('begin; select 1 from sqlite_schema');
 
 /**
  * Only the user may read the file. A file that exists is not opened: its close would release the
- * lock of this process. SQLite says what is wrong with any other.
+ * lock of this process. SQLite reports the problem of any other.
  */
 function keepOwn(file: string): void {
   try {

@@ -54,7 +54,7 @@ async function refuseShared(folder: string): Promise<void> {
 
 /**
  * A secret of this home, such as the token. The first start creates it, mode 0600.
- * Two first starts get the same one.
+ * Two concurrent first starts get the same secret.
  */
 export async function readSecret(file: string): Promise<string> {
   const found = await readIfThere(file);
@@ -111,7 +111,7 @@ export async function tighten(file: string): Promise<void> {
   if ((mode & platform.others) !== 0) await chmod(file, 0o600).catch(() => {});
 }
 
-/** Whether the text of a file is a secret. One that is cut is none. */
+/** Whether the text of a file is a secret. A truncated one is not. */
 export function isSecret(text: string | null): text is string {
   return text !== null && SECRET.test(text.trim());
 }

@@ -17,7 +17,7 @@ export interface Paths {
   database: string;
   /** Its lock makes one process the owner of the home. */
   lock: string;
-  /** Its lock keeps a new daemon waiting while an upgrade compares what the old one recorded. */
+  /** Its lock keeps a new daemon waiting while an upgrade compares the records of the old one. */
   upgrade: string;
   highWater: string;
   token: string;
@@ -47,7 +47,7 @@ export interface Paths {
 
 /**
  * Throws if a path needs the user's folder or the working directory, and the system has none; and
- * home_unusable for a path that is no line of text in UTF-8: files of a service, messages and
+ * home_unusable for a path that is not one line of UTF-8 text: files of a service, messages and
  * scripts name it.
  */
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {

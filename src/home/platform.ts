@@ -6,14 +6,14 @@ import { asWritten, throughCmd } from './program-words.ts';
 const { readFileSync } = process.getBuiltinModule('node:fs');
 
 /**
- * What differs between Linux, macOS and Windows, in this order. No other file of src asks which
+ * The differences between Linux, macOS and Windows, in this order. No other file of src asks which
  * system this is.
  */
 const rows = {
   path: [posix, posix, win32],
   /** The folders of svc, without SVC_HOME. */
   folders: [xdgFolders, libraryFolders, localFolders],
-  /** What packages of llama.cpp call the system. */
+  /** The name of the system in packages of llama.cpp. */
   engineSystem: ['linux', 'mac', 'win'],
   userFolder: [homeOfUnix, homeOfUnix, homeOfWindows],
   /** The address of the local socket that belongs at a path. */
@@ -162,7 +162,7 @@ function startInPowerShell(pid: number): string | null {
 
 const COMMAND_MS = 10_000;
 
-/** What a command of the system prints; empty if it fails. */
+/** The output of a command of the system; empty if it fails. */
 function outputOf(command: string, args: readonly string[]): string {
   const { stdout, status } = process
     .getBuiltinModule('node:child_process')

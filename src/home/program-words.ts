@@ -1,6 +1,6 @@
 import { win32 } from 'node:path';
 
-/** What `spawn` takes. */
+/** The arguments of `spawn`. */
 export interface Spawnable {
   program: string;
   args: string[];

@@ -1,9 +1,9 @@
 import { systemCode } from '../causes.ts';
 
-/** What to do about another thing in the place of a file that svc can make again. */
+/** The hint for another thing in the place of a file that svc can make again. */
 export const AWAY = 'Move it away; svc makes a new one when it starts.';
 
-/** What to do about a file or a folder of the home that cannot be used. */
+/** The hint for a file or a folder of the home that cannot be used. */
 export function remedyFor(
   path: string,
   thrown: unknown,

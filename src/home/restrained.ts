@@ -4,8 +4,8 @@ import { platform } from './platform.ts';
 import { asWritten, type Spawnable } from './program-words.ts';
 
 /**
- * What starts a program with restricted privileges, if there is `setpriv`: no new privileges, and
- * the death of the daemon kills it (Linux).
+ * The command line that starts a program with restricted privileges, if there is `setpriv`: no new
+ * privileges, and the death of the daemon kills it (Linux).
  */
 export function restrained(program: string, args: readonly string[]): [string, ...string[]] {
   const setpriv = findSetpriv();
@@ -13,8 +13,9 @@ export function restrained(program: string, args: readonly string[]): [string, .
 }
 
 /**
- * What starts a command as the leader of its group of processes, with restricted privileges. The
- * whole group is killed when the daemon is gone, or closes its end of the pipe at descriptor 3.
+ * The command line that starts a command as the leader of its process group, with restricted
+ * privileges. The whole group is killed when the daemon is gone, or closes its end of the pipe at
+ * descriptor 3.
  *
  * On Windows it is not detached. Then Node puts it into a job, which ends with the daemon. What it
  * starts itself may stay.

@@ -62,7 +62,7 @@ export function readRuntimeFile(path: string): RuntimeFileState {
 
 /**
  * Whether it was written in another folder. A folder that is reached by another path, or was
- * renamed, is the same one. An older daemon does not say its folder.
+ * renamed, is the same one. Older daemons omit their folder.
  */
 export function isCopied({ folder }: Pick<RuntimeFile, 'folder'>, path: string): boolean {
   if (folder === undefined) return false;
@@ -71,8 +71,8 @@ export function isCopied({ folder }: Pick<RuntimeFile, 'folder'>, path: string):
 }
 
 /**
- * The folder of the home that this one is a copy of, while that is where it was. A copy by hard
- * links has the socket, the lock and the log of the original. Null: it is no copy, or the only one.
+ * The folder of the original, if this home is a copy and the original is still there. A copy by
+ * hard links has the socket, the lock and the log of the original. Null: there is no original.
  */
 export function originalOf(path: string): string | null {
   try {
@@ -88,7 +88,7 @@ export function originalOf(path: string): string | null {
   }
 }
 
-/** The folder of a runtime file, and what a copy of it has not. */
+/** The folder of a runtime file, with its device and inode, which a copy does not share. */
 export function folderOf(path: string): NonNullable<RuntimeFile['folder']> {
   const { realpathSync, statSync } = process.getBuiltinModule('node:fs');
   const folder = dirname(path);

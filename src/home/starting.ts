@@ -13,7 +13,7 @@ const { readdirSync, readFileSync, rmSync } = process.getBuiltinModule('node:fs'
  */
 export type Starting = Pick<RuntimeFile, 'pid' | 'process_start'>;
 
-/** The end of a start that was asked to stop. */
+/** The error for a start that was ended by a stop. */
 export function startEnded(): SvcError {
   return new SvcError(
     'daemon_stopping',
@@ -34,7 +34,7 @@ export function forgetStart(runtime: string, pid = process.pid): void {
   rmSync(fileOf(runtime, pid), { force: true });
 }
 
-/** The processes that start now. Removes what others have left. */
+/** The processes that start now. Removes files of dead ones. */
 export function startsOf(runtime: string): Starting[] {
   const folder = dirname(runtime);
   let names: string[] = [];

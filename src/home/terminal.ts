@@ -15,7 +15,7 @@ export function isTerminal(fd: number): boolean {
   }
 }
 
-/** What a script or a service mostly has for stdin. Undefined on Windows. */
+/** The usual stdin of a script or a service. Undefined on Windows. */
 function nullDevice(): number | undefined {
   return statSync('/dev/null', { throwIfNoEntry: false })?.rdev;
 }
@@ -24,8 +24,8 @@ function nullDevice(): number | undefined {
  * Whether SIGHUP ends this process.
  *
  * 1. Node resets the signals that the caller ignored, and the system does not keep that they were.
- *    So `nohup` is known by what it leaves: no terminal. BSD's leaves stdin.
- * 2. `trap '' HUP` is known by the shell, while it is our parent. Only Linux says what it ignores.
+ *    So `nohup` is known by its effect: no terminal. BSD's leaves stdin.
+ * 2. `trap '' HUP` is known by the shell, while it is our parent. Only Linux lists ignored signals.
  * 3. On Windows the signal is the end of the console, and cannot be ignored.
  */
 export function endsAtHangup(): boolean {

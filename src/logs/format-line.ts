@@ -19,7 +19,7 @@ export interface LineForm {
  * 1. On a screen a separator says where the day changes, and where a daemon starts. Elsewhere each
  *    line has its date, so that a filter keeps it.
  * 2. An error is shown by its message, once. JSON has its stack.
- * 3. Text that is no log line is kept.
+ * 3. Text that is not a log line is kept.
  */
 export function createLineFormat({ colour, columns }: LineForm): (line: string) => string {
   const paint = colour ? styled : (_: Style, text: string) => text;
@@ -29,7 +29,7 @@ export function createLineFormat({ colour, columns }: LineForm): (line: string) 
   const separators = (at: Date, boot_id: string) => {
     const isValid = !Number.isNaN(at.getTime());
     const day = isValid && at.toDateString() !== today ? [dateOf(at)] : [];
-    // Ids sort by time: lines of an older boot that is still alive are no new start.
+    // Ids sort by time: lines of an older boot that is still alive do not mark a new start.
     const start = boot !== '' && boot_id > boot ? ['a new start'] : [];
     if (isValid) today = at.toDateString();
     if (boot_id > boot) boot = boot_id;
@@ -82,7 +82,7 @@ function isShown(name: string, value: unknown, msg: string): boolean {
   return messageOf(value) === null || !msg.includes(oneLine(messageOf(value) ?? ''));
 }
 
-/** The message of an error; null if the value is none. */
+/** The message of an error; null if the value is not an error. */
 function messageOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null && 'stack' in value && 'message' in value
     ? String(value.message)

@@ -29,7 +29,7 @@ export class LogHub implements LogStream {
     return follower;
   }
 
-  /** Followers get what is buffered, and nothing new. */
+  /** Followers get the buffered lines, and nothing new. */
   close(): void {
     this.closed = true;
     for (const follower of this.followers) follower.close();

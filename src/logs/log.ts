@@ -13,7 +13,7 @@ export interface LogOptions {
   level: LogLevel;
   limits: Limits;
   boot_id: string;
-  /** What goes to stdout, besides the files. */
+  /** The form of the copy on stdout. */
   stdout: 'none' | 'json' | 'pretty';
   /**
    * Patterns of `history.redact`. They apply here too, because error messages quote prompts and
@@ -34,7 +34,7 @@ export interface DaemonLog {
  * The daemon's log: one JSON object a line, to the files, the followers and stdout.
  *
  * Each line is in the file before the call returns: no worker and no buffer come between.
- * So the last line before a crash is on disk.
+ * The last line before a crash is therefore on disk.
  */
 export function createLog(options: LogOptions): DaemonLog {
   const { level, limits, boot_id, redact = [] } = options;
@@ -163,7 +163,7 @@ function loggable(fields: object): Record<string, unknown> {
   );
 }
 
-/** Hides what looks like a secret in a text, or in a line of JSON. */
+/** Hides apparent secrets in a text, or in a line of JSON. */
 function scrub(text: string): string {
   return SECRET_HINT.test(text)
     ? SECRET_FORMS.reduce((rest, [form, shown]) => rest.replace(form, shown), text)

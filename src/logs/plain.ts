@@ -18,7 +18,7 @@ export function oneLine(text: string): string {
 }
 
 /**
- * Spells what cannot be seen, or looks like another character, as JSON escapes it. JSON keeps its
+ * Spells invisible and ambiguous characters as JSON escapes them. JSON keeps its
  * value. A person who decides about a text reads it in this form. `visible` of the console does
  * the same: one table tests both.
  */
@@ -38,8 +38,8 @@ function isPrintable(text: string): boolean {
 const commands = () => /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * What commands, what is drawn as nothing, and spaces but the plain one. Selectors and joiners of
- * emoji stay. Three blanks have no such property: of Braille, of music and of Khitan.
+ * Control characters, invisible characters, and all spaces but the plain one. Selectors and joiners
+ * of emoji stay. Three blanks have no such property: of Braille, of music and of Khitan.
  */
 const unseen = () =>
   /(?![\t\n ]|(?<=\p{Extended_Pictographic}|[#*0-9](?=\ufe0f\u20e3))\ufe0f|(?<=\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d(?=\p{Extended_Pictographic}))[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}\u{16fe4}]/gu;

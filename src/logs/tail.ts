@@ -17,7 +17,7 @@ export interface TailOptions {
 /**
  * The last matching log lines, oldest first, in groups of about a block.
  * The files are opened now, so later lines are not included. It searches backwards for the first
- * line, then reads forwards. So a tail of any length needs the memory of one block.
+ * line, then reads forwards. A tail of any length therefore needs the memory of one block.
  */
 export function openTail(
   folder: string,

@@ -17,7 +17,7 @@ export function isWide(character: string): boolean {
   return wide.test(character);
 }
 
-/** Whether a character is a mark or a joiner without one that it belongs to. */
+/** Whether a character is a mark or a joiner without a base character. */
 function isBare(character: string): boolean {
   bare ??= new RegExp(BARE, 'u');
   return bare.test(character);
@@ -59,7 +59,7 @@ const BARE = String.raw`^[\p{M}\p{Cf}]+$`;
 /** The selector makes the character before it an emoji. */
 const AS_EMOJI = '\ufe0f';
 const FIRST_WIDE = '\u1100';
-/** East Asian scripts, full-width forms, and what is drawn as an emoji. */
+/** East Asian scripts, full-width forms, and characters drawn as emoji. */
 const WIDE = [
   String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]`,
   String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}]`,

@@ -20,7 +20,7 @@ export class WordWrap {
     this.columns = columns;
   }
 
-  /** What can be printed now. */
+  /** The text that can be printed now. */
   add(text: string): string {
     let out = '';
     for (const character of text) {

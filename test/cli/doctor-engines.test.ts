@@ -66,7 +66,7 @@ test('each draft model of the configuration has a row: whether it fits, or which
         'warn',
         'The draft model other does not fit: it has another vocabulary.',
       ],
-      ['model_drafts', 'warn', 'gone is no local model that can have a draft model.'],
+      ['model_drafts', 'warn', 'gone is not a local model that can have a draft model.'],
     ],
   );
   const row = async (id: string) =>

@@ -147,7 +147,7 @@ test('a message longer than any of the service is none of it', async (context) =
     stream.write(framed('x'.repeat(1_020)));
   });
   const error = await failure(all(calls.call('/a.B/C', Buffer.from('x'))));
-  assert.is(error.message, 'What answers there does not speak gRPC.');
+  assert.is(error.message, 'The program at this address does not speak gRPC.');
 });
 
 test('the client names another protocol, and an address without a listener', async ({ ends }) => {
@@ -160,7 +160,7 @@ test('the client names another protocol, and an address without a listener', asy
   const other = new GrpcCalls(address);
   ends.push(() => other.close());
   const error = await failure(all(other.call('/a.B/C', Buffer.from('x'))));
-  assert.is(error.message, 'What answers there does not speak gRPC.');
+  assert.is(error.message, 'The program at this address does not speak gRPC.');
   for (const end of ends.splice(0)) end();
   await new Promise<void>((resolve) => server.close(() => resolve()));
   const nobody = new GrpcCalls(address);

@@ -171,7 +171,7 @@ test('a release without an archive for this system, or none at all, is named', a
   assert.match(message, `does not send /tags/${LLAMA_RELEASE} (404)`);
   assert.match(hint, '--archive <file> --sha256 <digest>');
   const plain = await failure(order(place, { from: 'http://example.org/' }));
-  assert.match(plain.message, 'is no https address');
+  assert.match(plain.message, 'is not an https address');
 });
 
 test.run();

@@ -241,7 +241,7 @@ test('a node has its runs, places, and how long its lease lasts', async ({ home,
   assert.is(stderr.trimEnd().split('\n').length, 1);
   daemon.on('node.list', ({ result }) => result({ nodes: [] }));
   const none = await home.svc(['nodes']);
-  assert.is(none.stdout + none.stderr, 'This daemon has its log alone: there is no fleet.\n');
+  assert.is(none.stdout + none.stderr, 'This daemon is not part of a fleet.\n');
 });
 
 test('a list of approvals has 60 characters of a text, and all of one that has 60', async ({

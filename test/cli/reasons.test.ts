@@ -17,7 +17,7 @@ test('a failed default provider is said to be the default, unless the run names 
     event({ run });
     result({ ...run, state: 'failed', provider: 'far', error });
   });
-  const said = /far was asked because it is your default provider.*\n.*svc provider default local/;
+  const said = /far was called because it is your default provider.*\n.*svc provider default local/;
   for (const args of [[], ['-m', 'qwen3:0.6b']])
     assert.match((await home.svc(['run', 'p', ...args])).stderr, said);
   for (const args of [['-p', 'far'], ['-m', 'far/m'], ['--cloud']])

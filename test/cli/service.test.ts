@@ -164,7 +164,7 @@ onLinux('a failed install keeps the definition of before', async ({ home }) => {
 });
 
 onLinux(
-  'status says that systemd cannot be asked, and uninstall removes anyway',
+  'status says that systemd cannot be queried, and uninstall removes anyway',
   async ({ home }) => {
     const { PATH } = recorder(home, 'systemctl', NO_BUS);
     const env = { PATH };
@@ -175,7 +175,7 @@ onLinux(
     const status = await home.svc(['service', 'status'], { env });
     assert.is(status.code, 0);
     assert.match(status.stdout, /^installed, state unknown, a service of systemd\n/);
-    assert.match(status.stderr, 'systemd cannot be asked: ');
+    assert.match(status.stderr, 'systemd cannot be queried: ');
     const { state, problem } = JSON.parse(
       (await home.svc(['service', 'status', '--json'], { env })).stdout,
     );

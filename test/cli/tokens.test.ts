@@ -182,7 +182,7 @@ test('what a token asked is cancelled with it, unless its runs are kept', async 
   assert.equal(await Promise.all(ids.map(stateOf)), ['cancelled', 'cancelled']);
   assert.is(
     (await home.svc(['token', 'revoke', 'other', '--keep-runs'])).stdout,
-    'Revoked the token other. Its requests have ended. Its runs go on.\n',
+    'Revoked the token other. Its requests have ended. Its runs continue.\n',
   );
   for (const id of kept)
     assert.ok(['queued', 'starting', 'streaming'].includes(await stateOf(id)), await stateOf(id));

@@ -93,7 +93,11 @@ test('what is no whole archive of svc is called so, whichever part is missing', 
   for (const [name, content] of Object.entries(files)) {
     const file = join(folder, `${name}.tar.gz`);
     writeFileSync(file, content);
-    assert.match(await refusal(file), `${file} is no whole archive of svc: ${why[name]}`, name);
+    assert.match(
+      await refusal(file),
+      `${file} is not a complete archive of svc: ${why[name]}`,
+      name,
+    );
   }
   assert.equal(readdirSync(temporary), []);
 });
@@ -119,7 +123,7 @@ test('what is no file, cannot be read, or is not unpacked here is said', async (
   const tried = async (file: string, sha256?: string) =>
     asSvcError(await withArchive(file, sha256, async () => {}).catch((thrown) => thrown));
   for (const file of [join(folder, 'pipe'), '/dev/zero'])
-    assert.is((await tried(file, '0')).message, `${file} is no file.`);
+    assert.is((await tried(file, '0')).message, `${file} is not a file.`);
   const gone = await tried(join(good, 'x'), '0');
   assert.is(
     gone.message,

@@ -53,7 +53,7 @@ test('a mistake is named with its preset, its field and what it may be', () => {
     [{ a: { template: 'no place' } }, '"a": template must be a text with {prompt}, where'],
     [{ a: { system: '' } }, '"a": system must be a text'],
     [{ a: { model: [] } }, '"a": model must be the name of a model, or a list'],
-    [{ a: { tool_servers: 'notes' } }, '"a": tool_servers must be a list of servers of tools'],
+    [{ a: { tool_servers: 'notes' } }, '"a": tool_servers must be a list of tool servers'],
     [{ a: { stop: Array(17).fill('x') } }, '"a": stop must be a list of 1 to 16 texts'],
     [{ a: { response_format: { type: 'xml' } } }, '"a": response_format must be an object'],
     [{ a: {}, b: { temprature: 1 } }, '"b" has no field "temprature"; there are system, template'],

@@ -86,8 +86,7 @@ for (const [path, body, place] of ASKS.filter(([, sent]) =>
   test(`${path}: JSON that does not fit the schema is an error, whole and streamed`, async ({
     real,
   }) => {
-    const said =
-      'The answer of local does not fit the form that was asked for. It/a must be number';
+    const said = 'The answer of local does not have the requested form. It/a must be number';
     real.provider.script = [output('{"a":"x"}', 1), finish()];
     const whole = await post(real, path, { ...body, stream: false });
     assert.equal([whole.status, whole.headers['x-should-retry']], [502, 'false']);

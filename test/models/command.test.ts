@@ -149,7 +149,7 @@ commands(
       const { stderr } = await svc(['model', ...args, '--json']);
       return (JSON.parse(stderr) as { error: { hint: string } }).error.hint;
     };
-    const goesOn = /goes on where it stopped/;
+    const goesOn = /resumes where it stopped/;
     const unknown = await hint('pull', 'https://nowhere.invalid/tiny.gguf');
     assert.match(unknown, /network .* HTTPS_PROXY/);
     assert.not.match(unknown, goesOn);

@@ -148,7 +148,7 @@ commands('several models are removed at once, and what a download left', async (
     [['tiny-Q4_K_M', true]],
   );
   assert.match((await svc(['model', 'list'])).stdout, /tiny-Q4_K_M +partial/);
-  assert.match((await svc(['model', 'remove', 'tiny-Q4_K_M'])).stdout, 'what was downloaded of');
+  assert.match((await svc(['model', 'remove', 'tiny-Q4_K_M'])).stdout, 'the downloaded part of');
   assert.is(existsSync(join(paths.models, 'tiny-Q4_K_M.gguf.partial.json')), false);
   assert.is((await fails(['model', 'remove', 'tiny-Q4_K_M']))[1], 'model_unknown');
   assert.match((await fails(['model', 'remove', 'svc-mini']))[2], 'It is a part of svc');

@@ -3,7 +3,7 @@ import type { Paths } from '../../home/paths.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 
 /**
- * The id of a call. `last` is the one that waits: of several, a person says which. Throws
+ * The id of a call. `last` is the waiting call: of several, a person says which. Throws
  * approval_unknown, usage.
  */
 export async function callId(paths: Paths, written = ''): Promise<string> {

@@ -2,7 +2,7 @@ import type { ApprovalRecord } from '../../contract/approvals.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { foreignJson, foreignText } from '../print/foreign.ts';
 
-/** What a call of a tool is, for who decides about it. */
+/** A call of a tool, for the person who decides about it. */
 export interface CallText {
   /** A label, and its value behind it or below. */
   target: string;
@@ -37,7 +37,7 @@ export function firstLines(text: string, most: number): string {
   return [...lines.slice(0, most), more].join('\n');
 }
 
-/** What a person can do about a call that waits. */
+/** The commands that decide about a waiting call. */
 export function commandsFor({ id, state }: Pick<ApprovalRecord, 'id' | 'state'>): string {
   const command = (name: string) => `svc approvals ${name} ${oneLine(id)}`;
   return state === 'lost'

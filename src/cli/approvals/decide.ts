@@ -9,13 +9,13 @@ import { note, print, printJson } from '../print/output.ts';
 import { callId } from './call-id.ts';
 import { commandsFor } from './call-text.ts';
 
-/** What is printed of a call after each decision. The last word of its command is the decision. */
+/** The text after each decision. The last word of the command is the decision. */
 const OUTCOMES: Readonly<Record<DecisionInput['decision'], string>> = {
   allow: 'is allowed.',
-  deny: 'is denied. The model hears it.',
+  deny: 'is denied. The model is informed.',
   repeat: 'is carried out again.',
   result: 'has this result.',
-  skip: 'has no result. The run goes on.',
+  skip: 'has no result. The run continues.',
 };
 
 export async function run({ name, paths, args, flags, json }: Context): Promise<number> {
@@ -41,7 +41,7 @@ export async function run({ name, paths, args, flags, json }: Context): Promise<
   return 0;
 }
 
-/** What is allowed from now on, and how that ends. */
+/** The sentence about future calls that are allowed, and how to end that. */
 export function alwaysText(call: { server: string; tool: string; target?: string | null }): string {
   const { server, tool, target } = call;
   const of = target == null ? '' : ` of ${target}`;

@@ -52,7 +52,7 @@ export async function run(context: Context): Promise<number> {
   return chat.exit;
 }
 
-/** Of the runs in this folder, those of a conversation go before one that was asked once. */
+/** Of the runs in this folder, those of a conversation go before a single run. */
 async function placeOf(conversation: unknown, origin: unknown, paths: Paths): Promise<Place> {
   if (typeof conversation !== 'string') return {};
   if (conversation !== LAST || typeof origin !== 'string') return { conversation };

@@ -1,7 +1,7 @@
 import { suggest } from '../../config/index.ts';
 import { columns } from '../parse/help.ts';
 
-/** What a line of a chat asks of the chat itself. */
+/** A command in a line of a chat, and its text. */
 export interface ChatCommand {
   name: string;
   /** The text behind the name. */
@@ -35,7 +35,7 @@ export function chatCommandOf(message: string): ChatCommand | null {
   return name === undefined ? null : { name, rest: rest.trim() };
 }
 
-/** What to do about a name that is no command. */
+/** The hint for an unknown command. */
 export function nearCommand(name: string): string {
   const near = suggest(`/${name}`, chatNames);
   const meant = near === null ? 'See: /help.' : `Did you mean: ${near}?`;

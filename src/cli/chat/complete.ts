@@ -6,7 +6,7 @@ import type { Paths } from '../../home/paths.ts';
 import { knownNames } from '../completion/known.ts';
 import { chatNames } from './commands.ts';
 
-/** What Tab offers: whole words, and the beginning of them that is typed. */
+/** The completions for Tab: whole words, and the typed beginning of them. */
 export type Completion = [offered: string[], typed: string];
 
 /**
@@ -59,7 +59,7 @@ export function withHome(path: string): string {
   return path.replace(/^~(?=\/)/, () => homedir());
 }
 
-/** The same as a whole path. */
+/** The typed path as an absolute path. */
 export function inHome(path: string): string {
   return resolve(withHome(path));
 }

@@ -16,7 +16,7 @@ const LINE_MAX = 4096;
 const BREAK = '\r';
 
 /**
- * What was typed in chats, for the editor: lines, and texts of several lines that were pasted. It
+ * The input of chats, for the editor: typed lines, and pasted texts of several lines. It
  * owns a private file, which has them oldest first.
  *
  * 1. The file is cut to `LINES_MAX` lines when it is opened with twice as many.

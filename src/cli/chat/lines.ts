@@ -14,7 +14,7 @@ export interface Messages {
   close(): void;
 }
 
-/** What Tab offers for a line. Null: it is a message. */
+/** The completions of a line for Tab. Null: the line is a message. */
 type Complete = (line: string) => Completion | null | Promise<Completion>;
 
 /** A line; undefined: Ctrl-C was typed instead, null: the input has ended. */
@@ -38,7 +38,7 @@ interface Source {
 
 /**
  * One message. A line that ends with a backslash continues on the next one. A message between
- * three quotes has all lines up to the closing ones. Ctrl-C drops what was typed of it.
+ * three quotes has all lines up to the closing ones. Ctrl-C drops the typed part.
  */
 export async function nextMessage(read: Source['read']): Promise<string | null> {
   for (;;) {
@@ -63,13 +63,13 @@ export async function nextMessage(read: Source['read']): Promise<string | null> 
 
 /**
  * Each line has its own editor, so that between two lines the terminal is as usual: Ctrl-C is a
- * signal then, which stops the answer. The terminal marks what is pasted, so a text of several
+ * signal then, which stops the answer. The terminal marks pasted text, so a text of several
  * lines is one message, which Enter sends. A tab in a message stays a tab.
  */
 function typed(history: ChatHistory | null, complete: Complete): Source {
   const waiting: string[] = [];
   let draft = '';
-  // What was typed while the model worked is typed again, into the next editor.
+  // Text typed while the model worked is typed again, into the next editor.
   keepTyped((text) => {
     draft += text;
   });
@@ -92,7 +92,7 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
         },
       });
       let line: Line = null;
-      // Of what was typed before, one line is a message.
+      // Of the text typed before, one line is a message.
       const end = draft.indexOf('\n') + 1 || draft.length;
       const [begun, later] = [draft.slice(0, end), draft.slice(end)];
       const pasted: string[] = [];
@@ -139,7 +139,7 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
   return { read, drop, close: () => process.stdin.unref() };
 }
 
-/** Has the terminal mark what is pasted. A terminal that cannot ignores that. */
+/** Has the terminal mark pasted text. A terminal that cannot do so ignores it. */
 function watchPaste(): { isOpen(): boolean; begin(): void; end(): void } {
   let isOpen = false;
   const onKey = (_: unknown, { name }: { name?: string } = {}) => {

@@ -25,7 +25,7 @@ import { checkModel, conversationsText, nextText, nextTurn } from './who.ts';
 /** Names the newest conversation of this folder: `--continue`. */
 export const LAST = 'last';
 
-/** What a turn says of the conversation. Nothing: it begins one. */
+/** The conversation that a turn belongs to. Empty: it begins one. */
 export interface Place {
   conversation?: string;
   continues?: string;
@@ -72,7 +72,7 @@ export class Chat {
     ({ request: this.request, place: this.place, files: this.files, preset: this.preset } = begun);
   }
 
-  /** Who answers the next turn, and what it continues. Null: no daemon can say it. */
+  /** Who answers the next turn, and the run it continues. Null: no daemon can say it. */
   async whoIsNext(): Promise<string | null> {
     const { paths } = this.context;
     const ask = () => nextTurn({ ...this.whole(''), ...this.place }, paths);
@@ -87,7 +87,7 @@ export class Chat {
     return next === null ? null : nextText(next, paths);
   }
 
-  /** Answers a message, or does what a command says. */
+  /** Answers a message, or performs a command. */
   async take(text: string): Promise<void> {
     this.stopped = false;
     const command = chatCommandOf(text);
@@ -104,7 +104,7 @@ export class Chat {
     return this.turn({ prompt, files: this.files }, this.place);
   }
 
-  /** The request with what the preset says. */
+  /** The request with the values of the preset. */
   private whole(prompt: string): Record<string, unknown> & { prompt: string } {
     const whole = { ...this.request, prompt };
     return this.preset === null ? whole : withPreset(whole, this.preset, this.context.paths);

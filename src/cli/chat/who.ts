@@ -10,16 +10,16 @@ import { columns } from '../parse/help.ts';
 import { ago, shortened } from '../print/format.ts';
 import { turnsText } from '../run/answer.ts';
 
-/** Who answers the next turn of a chat, and what the turn continues. */
+/** The target of the next turn of a chat, and the conversation that it continues. */
 export type Next = Results['run.next'];
 
-/** Throws what a run with this request would throw. */
+/** Throws the error of a run with this request. */
 export function nextTurn(request: Record<string, unknown>, paths: Paths): Promise<Next> {
   const { provider, model, cloud, conversation, origin } = request;
   return askDaemon(paths, 'run.next', { provider, model, cloud, conversation, origin });
 }
 
-/** One line: who answers, whether the text leaves this machine, and what is continued. */
+/** One line: the target, whether the text leaves this machine, and the conversation. */
 export async function nextText(next: Next, paths: Paths): Promise<string> {
   const { cloud, conversation, turns_of } = next;
   const who = [
@@ -44,8 +44,8 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
 type Conversation = Results['conversation.list']['conversations'][number];
 
 /**
- * The latest conversations: their ids, when they went on, and what they are about. Then what was
- * asked once.
+ * The latest conversations: their ids, the times of their last turns, and their subjects. Then
+ * single runs.
  */
 export async function conversationsText(paths: Paths): Promise<string> {
   const { conversations } = await askDaemon(paths, 'conversation.list', { limit: READ });
@@ -67,12 +67,12 @@ function conversationRow({ id, title, prompt, turns, run }: Conversation): [stri
 
 const LISTED = 10;
 const SINGLE = 3;
-/** Among them are some that were asked once. */
+/** Among them are single runs. */
 const READ = 50;
 
 /**
  * The newest conversation of a folder: the first run of it. Null: there is none among the newest
- * runs, or there are only runs that were asked once.
+ * runs, or there are only single runs.
  */
 export async function lastConversation(paths: Paths, origin: string): Promise<string | null> {
   let before: string | null = null;

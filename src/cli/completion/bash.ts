@@ -80,7 +80,7 @@ function wordsOf(spec: CommandSpec): string[] {
   return [...(values !== null && 'words' in values ? values.words : []), ...flags];
 }
 
-/** The same as a word of the shell. Names are asked for unless a flag is typed. */
+/** The words of a command, as a word of the shell. Names are looked up unless a flag is typed. */
 function wordsShown(spec: CommandSpec): string {
   const fixed = `'${wordsOf(spec).join(' ')}'`;
   const values = valuesOfArgument(spec);

@@ -84,7 +84,7 @@ function flagLine(spec: CommandSpec, flag: FlagSpec): string {
   return parts.filter(Boolean).join(' ');
 }
 
-/** fish runs what is in parentheses when it completes. */
+/** fish runs a command in parentheses when it completes. */
 function listed(values: NonNullable<Values>): string {
   return quoted(
     'words' in values

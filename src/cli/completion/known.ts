@@ -74,7 +74,7 @@ function filesIn({ models }: Paths): string[] {
   return ['svc-mini', ...names].map((name) => `local/${name}`);
 }
 
-/** What a shell would split, or run, is not offered. */
+/** Omits names that a shell would split or run. */
 function isWord(name: string): boolean {
   return /^[\w.:/@+-]+$/.test(name);
 }

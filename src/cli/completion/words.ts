@@ -32,7 +32,7 @@ export const KINDS = [
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What completes a value: fixed words, or names of a kind. Null: free text or a file. */
+/** The completions of a value: fixed words, or names of a kind. Null: free text or a file. */
 export type Values = { words: readonly string[] } | { kind: Kind } | null;
 
 /** By `command --flag`, or by `--flag` of any command. */
@@ -74,7 +74,7 @@ export function valuesOfArgument({ name, args }: CommandSpec): Values {
   if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
   if (name === 'launch') return { words: Object.keys(programs) };
   if (name === 'provider add') return { words: Object.keys(knownProviders) };
-  // What it names is new.
+  // The name is new.
   if (name === 'preset add') return null;
   const found = ARGUMENTS.find(
     ([group, argument]) => name.startsWith(`${group} `) && argument.test(args),
@@ -85,7 +85,7 @@ export function valuesOfArgument({ name, args }: CommandSpec): Values {
 /** The command with a second argument, which depends on the first: a setting and its value. */
 export const SET = 'config set';
 
-/** What completes the value of a setting, by its name. Those of the others are free texts. */
+/** The completions of a setting's value, by its name. The others are free texts. */
 export function valuesOfSettings(): Record<string, NonNullable<Values>> {
   const words = Object.entries(settingWords()).map(([key, words]) => [key, { words }]);
   return { ...Object.fromEntries(words), ...NAMED_BY };

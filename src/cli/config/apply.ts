@@ -25,12 +25,12 @@ export function applyNow(paths: Paths): Promise<ApplyResult | null> {
   return askDaemon(paths, 'config.apply').catch(whenNotRunning(() => null));
 }
 
-/** What counts at once, and what waits. */
+/** The settings that take effect at once, and those that wait for a restart. */
 export function appliedText({ applied, after_restart }: ApplyResult): string {
   return [
-    ...(applied.length === 0 ? [] : [`Counts now: ${applied.join(', ')}.`]),
+    ...(applied.length === 0 ? [] : [`In effect now: ${applied.join(', ')}.`]),
     ...(after_restart.length === 0
       ? []
-      : [`Counts after svc restart: ${after_restart.join(', ')}.`]),
+      : [`In effect after svc restart: ${after_restart.join(', ')}.`]),
   ].join('\n');
 }

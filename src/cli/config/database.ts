@@ -23,7 +23,7 @@ function configOrNull(file: string): Config | null {
   }
 }
 
-/** A command that asks the store itself: no daemon goes on with the request. */
+/** A command that queries the store itself: no daemon continues the request. */
 export async function withoutDaemon<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

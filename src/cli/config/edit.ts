@@ -18,7 +18,7 @@ import { appliedText, applyNow, NOTHING } from './apply.ts';
 import { openEditor } from './editor.ts';
 
 /**
- * Opens the configuration file in the editor, checks it, and applies what may change at once. The
+ * Opens the configuration file in the editor, checks it, and applies the live settings. The
  * editor has a copy: a text with an error never becomes the file. It stays until the user removes
  * it. Without a configuration the copy has all settings in comments.
  */
@@ -81,7 +81,7 @@ async function again(error: SvcError, copy: string): Promise<boolean> {
 }
 
 /**
- * What an editor gets when there is no configuration yet: each setting in a comment, with its
+ * The text for an editor when there is no configuration yet: each setting in a comment, with its
  * meaning and its default. As it is, it changes nothing.
  */
 function newFileText(): string {
@@ -91,7 +91,7 @@ ${inComments(settingSpecs, '  ')}
   // Bounds of queues and waits, such as "queue_runs": 16. svc config show --json lists them.
   "limits": {},
 
-  // What the event log keeps.
+  // Retention of the event log.
   "history": {${inComments(historySpecs, '    ')}  },
 }
 `;

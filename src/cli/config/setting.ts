@@ -8,11 +8,11 @@ export function settingNamed(name: string): Setting {
   const found = findSetting(name);
   if (found !== null) return found;
   if (isRemoved(name))
-    throw new SvcError('usage', `${name} is no setting any more.`, {
+    throw new SvcError('usage', `${name} is no longer a setting.`, {
       hint: 'svc uses its own value. To remove it from the file: svc config edit',
     });
   if (name === 'providers' || name.startsWith('providers.'))
-    throw new SvcError('usage', `${name} is no single setting.`, {
+    throw new SvcError('usage', `${name} is not a single setting.`, {
       hint: 'Providers have their own commands: svc provider add, svc provider set --help',
     });
   const whole = findSetting(name.split('.')[0] ?? '');
@@ -46,13 +46,13 @@ export function valueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The same, without a secret. */
+/** A value as `config set` takes it, without a secret. */
 export function maskedText({ spec }: Setting, value: unknown): string {
   const text = valueText(value);
   return spec.masked?.(text) ?? text;
 }
 
-/** What goes before the file for this setting; null if the file decides. */
+/** The source that overrides the file for this setting; null if the file decides. */
 export function strongerThanFile({ spec }: Setting, source: Source | undefined): string | null {
   if (source === 'environment') return `the variable ${spec.env} of the daemon`;
   return source === 'flag' ? 'a flag of the daemon' : null;

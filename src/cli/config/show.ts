@@ -58,7 +58,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   return 0;
 }
 
-/** What is not set has no place in a line. JSON has it. */
+/** Unset fields are left out of a line. JSON has them. */
 function withoutUnset([id, provider]: [string, ProviderConfig]): [string, unknown] {
   const isSet = ([, value]: [string, unknown]) =>
     value !== null && !(typeof value === 'object' && Object.keys(value).length === 0);

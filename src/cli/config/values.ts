@@ -34,7 +34,7 @@ export function valueAt(config: Config, key: string): { value: unknown; source: 
   return { value, source: sources[key] ?? sources[path[0] ?? ''] ?? 'default' };
 }
 
-/** Says on stderr what the files say and the daemon does not do. */
+/** Prints on stderr the settings of the files that are not in effect. */
 export async function noteNotInForce(paths: Context['paths']): Promise<void> {
   const status = await askDaemon(paths, 'status', {}, { timeout_ms: ANSWER_MS });
   for (const text of notInForce(status)) warn(text);

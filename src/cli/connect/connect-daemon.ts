@@ -37,8 +37,8 @@ export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
 
 /**
  * The socket of the daemon. If the path is too long for the home, the socket is in the temporary
- * folder. That folder is shared and may differ per process. So the path comes from the runtime
- * file, and the owner of its folder is checked.
+ * folder. That folder is shared and may differ per process. The path therefore comes from the
+ * runtime file, and the owner of its folder is checked.
  */
 export function findSocket(paths: Paths): string {
   if (!platform.hasSocketFile || dirname(paths.socket) === dirname(paths.runtime))
@@ -77,8 +77,8 @@ function refuseOthers(folder: string): void {
 }
 
 /**
- * A refusal that names another version of the daemon. This program sends only what it knows. So a
- * daemon that does not know a method or a field is another one, also at equal version numbers.
+ * A refusal that names another version of the daemon. This program sends only fields that it knows.
+ * A daemon that does not know a method or a field is another one, also at equal version numbers.
  */
 function explainRefusal(error: SvcError, { runtime }: Paths): SvcError {
   if (error.code !== 'invalid_request') return error;

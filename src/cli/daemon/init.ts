@@ -3,13 +3,13 @@ import { warn } from '../print/output.ts';
 
 /**
  * Process 1 of a container must reap every process that has lost its parent. Node.js reaps its own
- * children alone, and servers of tools leave others. So a shell becomes process 1, and this program
- * starts again as its child. The shell passes signals on, and ends with the same code.
+ * children alone, and tool servers leave others. Therefore a shell becomes process 1, and this
+ * program starts again as its child. The shell passes signals on, and ends with the same code.
  */
 export function leaveProcessOne(): void {
   if (process.pid !== 1) return;
   if (typeof process.execve !== 'function' || !existsSync(SHELL)) {
-    warn('svc is process 1, and does not reap processes of others. Give it an init: --init');
+    warn('svc is process 1, and does not reap orphaned processes. Give it an init: --init');
     return;
   }
   const words = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];

@@ -3,7 +3,7 @@ import type { StatusView } from './find-status.ts';
 /** Keys in one sentence. */
 const KEYS_MAX = 5;
 
-/** What the configuration file says and the daemon does not do, in sentences. */
+/** The settings of the file that are not in effect, as sentences. */
 export function notInForce({
   not_in_force,
   config_problem: problem,

@@ -60,7 +60,7 @@ function tellParent(message: object): boolean {
 }
 
 /**
- * Waits while `svc upgrade` compares what the daemon before has recorded last. If another version
+ * Waits while `svc upgrade` compares the last records of the previous daemon. If another version
  * is in use after that, it is started, also when the command was killed. Throws upgrade_refused.
  */
 async function mayTakeOver({ upgrade }: Paths): Promise<void> {

@@ -39,7 +39,7 @@ const RETRY_MS = 50;
  *    one.
  * 2. None answers, but a process that had a socket is alive: gives it a short time to end.
  * 3. There is none: starts one. If others do so at once, one gets the home and all wait for it. If
- *    that one ends, the next look starts another.
+ *    this owner ends, the next look starts another.
  */
 export async function startDaemon({
   paths,
@@ -85,7 +85,7 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
     if (status.state === 'ready' || status.state === 'running') return status;
     return await nextStatus(client, deadline);
   } catch (error) {
-    // The daemon ended before its answer. After a kill the system may refuse what it has not read.
+    // The daemon ended before its answer. After a kill the system may refuse unread data.
     if (hasCode(error, 'connection_lost', 'daemon_not_running')) return null;
     throw hung(paths, error);
   } finally {

@@ -109,7 +109,7 @@ async function writtenSince(
   return text === '' ? [] : text.split('\n').slice(-LINES).map(oneLine);
 }
 
-/** What is wrong with the file is said where it is opened. */
+/** The code that opens the file reports its problems. */
 function sizeOf(file: string): number {
   try {
     return statSync(file).size;

@@ -114,7 +114,7 @@ async function otherProgram({ version, build }: StatusView): Promise<string> {
   const { build: own } = await import('../../home/build.ts');
   if (version !== programVersion())
     return ` (this program is ${programVersion()}; to change it: svc restart)`;
-  // A daemon of before this field says none.
+  // Older daemons omit this field.
   return build != null && own !== null && build !== own
     ? ' (another build than this program; to change it: svc restart)'
     : '';

@@ -44,7 +44,7 @@ const POLL_MS = 10;
  * 1. The request goes over the socket; a silent daemon gets SIGTERM, which Windows does not have.
  * 2. With `force`, a daemon that has not ended in time is killed.
  * 3. Only a process that is proven to be the daemon gets a signal.
- * 4. What starts already when the stop begins ends too. A later start takes the home after it.
+ * 4. A start that is under way when the stop begins ends too. A later start takes the home.
  */
 export async function stopDaemon(options: StopOptions): Promise<DaemonStop> {
   const starts = options.keepsStarts === true ? [] : startsOf(options.paths.runtime);

@@ -10,7 +10,7 @@ export interface Check {
   status: 'ok' | 'warn' | 'fail';
   /** The finding, as a sentence. */
   detail: string;
-  /** What to do about it; null for nothing. */
+  /** The remedy; null for none. */
   hint: string | null;
 }
 
@@ -19,7 +19,7 @@ export interface RunningDaemon {
   status: Results['status'];
   report: ReportRecord;
   providers: ProviderRecord[];
-  /** What it runs with. The file may say something else by now. */
+  /** The configuration it runs with. The file may have changed since. */
   config: Config;
   models: Results['model.list']['models'];
 }
@@ -27,9 +27,9 @@ export interface RunningDaemon {
 /** The input of a check. `running` is null if no daemon answers. */
 export interface DoctorContext {
   paths: Paths;
-  /** What the next start would run with; null if unusable. */
+  /** The configuration of the next start; null if unusable. */
   config: Config | null;
-  /** What counts now: of the daemon, or else of its next start. */
+  /** The configuration in effect: of the daemon, or else of its next start. */
   inForce: Config | null;
   running: RunningDaemon | null;
   runtime: RuntimeFileState;

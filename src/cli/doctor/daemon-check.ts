@@ -11,7 +11,7 @@ export function checkDaemon({ running, runtime, paths, config }: DoctorContext):
   if (running !== null)
     return [
       describe(running),
-      // The daemon knows what was wrong when it looked. What is wrong now has a check already.
+      // The daemon reports the problems it has seen. Current ones have a check already.
       ...(config === null ? [] : notInForce(running.status)).map((text) =>
         warn('configuration', text),
       ),

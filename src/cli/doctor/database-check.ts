@@ -47,7 +47,7 @@ function database(facts: DatabaseFacts): Check {
   return ok('database', `${name}, PostgreSQL ${server}, ${made}, ${how}`);
 }
 
-/** What works, and may surprise. */
+/** Warnings about a database that works. */
 function doubts(
   { synchronous_commit, clock_ms, lag_ms }: DatabaseFacts,
   clock_ms_max: number,

@@ -117,7 +117,7 @@ export async function checkModel({
   ];
 }
 
-/** What the daemon knows of the default model. */
+/** The default model, as the daemon sees it. */
 function checkShown({ name, path, problem = null }: Results['model.show']): Check {
   if (problem === null) return ok('model', `${oneLine(name)}: ${oneLine(path ?? '')}`);
   return fail(
@@ -171,7 +171,7 @@ export async function checkDrafts({ running, paths }: DoctorContext): Promise<Ch
   });
 }
 
-/** What a setting has for local models: `checkOf` each of them, and names that lead to none. */
+/** One check per local model of a setting, by `checkOf`, and one for names without a model. */
 async function checkNamed(
   setting: 'model_templates' | 'model_drafts',
   what: string,
@@ -185,7 +185,7 @@ async function checkNamed(
     const shown = await Promise.all([config.aliases[name] ?? name].flat().map(show));
     const models = shown.filter((model) => model?.provider === 'local' && !model.built_in);
     if (models.length > 0) return models.flatMap((model) => (model === null ? [] : checkOf(model)));
-    const detail = `${oneLine(name)} is no local model that can have ${what}.`;
+    const detail = `${oneLine(name)} is not a local model that can have ${what}.`;
     return [warn(setting, detail, 'See: svc model list')];
   });
   return (await Promise.all(named)).flat();

@@ -1,7 +1,7 @@
 import { mcpFile, readMcpFile } from '../../config/index.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
-/** The servers of tools: the file, and what the daemon knows of them. */
+/** The tool servers: the file, and their states in the daemon. */
 export function checkToolServers({ paths, running }: DoctorContext): Check[] {
   const file = mcpFile(paths.config);
   const { servers, problems } = readMcpFile(file);

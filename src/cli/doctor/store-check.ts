@@ -53,7 +53,7 @@ export async function checkStore({ paths, config, running }: DoctorContext): Pro
   }
 }
 
-/** The result of the daemon's slow check of the log. An older daemon has none. */
+/** The result of the daemon's slow check of the log. Older daemons omit it. */
 function inUse({ report }: RunningDaemon, database?: string): Check {
   const { seq, lag, size_bytes } = report.log;
   const verified: VerifiedRecord | undefined = report.log.verified;
@@ -85,7 +85,7 @@ function damaged(problems: readonly string[], database: string): Check {
   return fail('event log', problems.slice(0, PROBLEMS).join(' '), hint);
 }
 
-/** The hint of an error that sends its reader here says nothing more here. */
+/** A hint that sends its reader to the doctor is replaced: this is the doctor. */
 function unreadable({ code, message, hint }: SvcError, database: string): Check {
   if (code === 'store_corrupt' || code === 'store_tail_lost') return damaged([message], database);
   return fail('event log', message, hint.includes('svc doctor') ? BROKEN : hint);

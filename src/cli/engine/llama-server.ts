@@ -117,7 +117,7 @@ async function download(
 async function archiveAt(client: HubClient, from: string, signal: AbortSignal): Promise<Archive> {
   const url = URL.canParse(from) ? new URL(from) : null;
   if (url === null || !isAllowed(url))
-    throw new SvcError('usage', `${JSON.stringify(from)} is no https address.`);
+    throw new SvcError('usage', `${JSON.stringify(from)} is not an https address.`);
   if (/\.(tar\.gz|tgz|zip)$/i.test(url.pathname))
     return { url, name: url.pathname.split('/').at(-1) ?? '', sha256: null };
   const end = archiveEnd();

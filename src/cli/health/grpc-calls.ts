@@ -8,7 +8,7 @@ import { connectTo, noAnswer } from './sources.ts';
  *
  * 1. It is only for small messages. The server keeps no headers for it, and it reads no header but
  *    `grpc-status`.
- * 2. What is not read yet is bounded by the window of HTTP/2, which grows only by what was read.
+ * 2. Unread bytes are bounded by the window of HTTP/2, which grows only as bytes are read.
  * 3. Each call ends: by its status, by a reset, or with the connection.
  */
 export class GrpcCalls {
@@ -31,7 +31,7 @@ export class GrpcCalls {
   }
 
   /**
-   * The messages of an answer. Throws daemon_not_running for a status that is no success, for a
+   * The messages of an answer. Throws daemon_not_running for a status other than success, for a
    * connection that broke, and for an answer of another protocol.
    */
   async *call(path: string, message: Buffer): AsyncGenerator<Buffer> {
@@ -141,14 +141,14 @@ function refused(what: string): SvcError {
 }
 
 function notGrpc(): SvcError {
-  return new SvcError('connection_lost', 'What answers there does not speak gRPC.');
+  return new SvcError('connection_lost', 'The program at this address does not speak gRPC.');
 }
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 /** Types of frames, and their flags. */
 const [DATA, HEADERS, RESET, SETTINGS, PING, GO_AWAY, WINDOW] = [0, 1, 3, 4, 6, 7, 8];
 const [END_STREAM, ACK, END_HEADERS, PADDED] = [1, 1, 4, 8];
-/** SETTINGS_HEADER_TABLE_SIZE is zero. So a header never refers to one of an earlier answer. */
+/** SETTINGS_HEADER_TABLE_SIZE is zero, so no header refers to one of an earlier answer. */
 const NO_KEPT_HEADERS = Buffer.from([0, 1, 0, 0, 0, 0]);
 /** A frame begins with so many bytes, and has at most so many more. */
 const HEAD = 9;

@@ -36,7 +36,7 @@ const POLL_MS = 500;
 const OK = 200;
 
 export const http: Source = {
-  /** A ready daemon is live, so `/livez` is asked only if it is not ready. */
+  /** A ready daemon is live, so `/livez` is queried only if it is not ready. */
   async ask(address) {
     const ready = await get(address, '/readyz');
     const live = ready.status === OK ? ready : await get(address, '/livez');
@@ -133,8 +133,8 @@ export function noAnswer(host: string, cause: unknown): SvcError {
 
 /**
  * Connects to an address with or without a scheme. `opened` is the event after which it can be
- * written. The address is that of the daemon of this home, and the request has no secret. So a
- * certificate of an unknown authority, or of another name, is as good as none.
+ * written. The address is that of the daemon of this home, and the request has no secret. A
+ * certificate of an unknown authority, or of another name, is therefore accepted.
  */
 export function connectTo(
   address: string,
@@ -162,7 +162,7 @@ function parse(answer: string): { status: number; body: string } {
   const end = answer.indexOf('\r\n\r\n');
   const [, status] = /^HTTP\/1\.[01] (\d{3})/.exec(answer.slice(0, Math.max(end, 0))) ?? [];
   if (status === undefined)
-    throw new SvcError('connection_lost', 'What answers there does not speak HTTP.');
+    throw new SvcError('connection_lost', 'The program at this address does not speak HTTP.');
   const [, length] = /\r\ncontent-length: *(\d+)/i.exec(answer.slice(0, end)) ?? [];
   const body = answer.slice(end + 4);
   if (Buffer.byteLength(body) < Number(length ?? 0))

@@ -20,9 +20,9 @@ import { absoluteModel } from '../run/run-input.ts';
 import { type Program, programs, type Target } from './programs.ts';
 
 /**
- * Starts a program of others, which then asks the daemon, or writes its configuration. The program
- * gets a token with the scope `run`, and sees only what it asked. The token of a started program
- * ends with it.
+ * Starts a third-party program, which then calls the daemon, or writes its configuration. The
+ * program gets a token with the scope `run`, and sees only its own runs. The token of a started
+ * program ends with it.
  */
 export async function run(context: Context): Promise<number> {
   const { paths, args, flags } = context;
@@ -58,7 +58,7 @@ function unknownProgram(name: string): SvcError {
   });
 }
 
-/** Says what does not fit. Throws what a run with this model would throw. */
+/** Warns about a model that does not fit. Throws the error of a run with this model. */
 async function chooseModel(
   given: string | undefined,
   { context_tokens: needed }: Program,
@@ -73,7 +73,7 @@ async function chooseModel(
   const doubt = (what: string) =>
     warn(oneLine(`${model} ${what}. Another one: svc launch <program> --model <provider/name>`));
   const { capabilities = [], context_length: context_tokens = null } = known ?? {};
-  // A server elsewhere does not say what its models can.
+  // A server elsewhere does not report the capabilities of its models.
   if (capabilities.length === 0)
     note(oneLine(`svc does not know whether ${model} calls tools. An agent needs them.`));
   else if (!capabilities.includes('tools')) doubt('calls no tools, and an agent needs them');
@@ -130,7 +130,7 @@ function follow(
 
 const NOTHING = { command: '', args: [], env: {} };
 
-/** Shows what changes, and writes it if that is a file of JSON. */
+/** Shows the changes, and writes them into a JSON file. */
 async function configure(
   name: string,
   { config: { file, values, text } }: Program,

@@ -1,4 +1,4 @@
-/** Where a program finds svc, and what it asks. */
+/** The address, token and model that a program uses. */
 export interface Target {
   /** The address of the daemon, without a path. */
   url: string;
@@ -9,11 +9,11 @@ export interface Target {
   context_tokens: number | null;
 }
 
-/** A program of others that asks a model over an API of svc. */
+/** A third-party program that calls a model over an API of svc. */
 export interface Program {
   /** How it is installed. */
   install: string;
-  /** What it needs of a model, in tokens. */
+  /** Its least context of a model, in tokens. */
   context_tokens: number;
   /** Absent: only its file can name another server. */
   start?(target: Target): { command: string; args: string[]; env: Record<string, string> };
@@ -22,7 +22,7 @@ export interface Program {
     file: readonly string[];
     /** Values of a file of JSON. */
     values?(target: Target): [path: string[], value: unknown][];
-    /** What to add to a file of another form. */
+    /** The lines to add to a file of another form. */
     text?(target: Target): string;
   };
 }

@@ -71,7 +71,7 @@ async function readRefusal(response: IncomingMessage): Promise<SvcError> {
     const { error } = JSON.parse(text) as { error?: Partial<ErrorBody> };
     if (typeof error?.code === 'string') return fromBody(error);
   } catch {
-    // The body is no error of svc: the status has to do.
+    // The body is not an error of svc: the status has to do.
   }
   return new SvcError(
     'connection_lost',

@@ -47,7 +47,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       'The daemon is not running, so there is nothing to follow.',
     );
   if (lines === 0 && !query.follow) {
-    // The files may have lines of a run that was removed. So it is looked for last.
+    // The files may have lines of a removed run, so the run is looked up last.
     if (query.run !== undefined) await knownRun(query.run, paths);
     if (!json) note('No matching lines.');
   }
@@ -61,7 +61,7 @@ async function withWholeId(query: LogQuery, paths: Paths): Promise<LogQuery> {
   return { ...query, run: await knownRun(run, paths) };
 }
 
-/** What needs no look into the log of events. */
+/** A whole id needs no look into the event log. */
 const WHOLE_ID = /^run_\w{26}$/;
 
 /** Imported on use: it reads the log of events. The build leaves it out of the quick command. */

@@ -3,10 +3,10 @@ import { readLine } from '../../logs/filter.ts';
 import type { LogQuery } from './query.ts';
 
 /**
- * How far a log was read, so that another connection goes on there.
+ * How far a log was read, so that another connection resumes there.
  *
  * 1. The place is the time of the newest line. Two daemons write for a moment, so lines may be out
- *    of order. Another connection begins a little earlier, and what was read is left out.
+ *    of order. Another connection begins a little earlier, and lines already read are left out.
  * 2. The lines of that little time are kept up to a bound. Beyond it a line may come twice.
  */
 export class ReadLines {
@@ -21,7 +21,7 @@ export class ReadLines {
     this.query = query;
   }
 
-  /** What a further connection asks for. */
+  /** The query of a further connection. */
   next(): LogQuery {
     this.skipped.clear();
     for (const line of this.recent) this.skipped.set(line, (this.skipped.get(line) ?? 0) + 1);

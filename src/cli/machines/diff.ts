@@ -11,7 +11,7 @@ import { SvcError } from '../../errors.ts';
 import type { Flags } from '../context.ts';
 import { paint, print, printJson } from '../print/output.ts';
 
-/** What a commit says about its machines. `npm run diagrams` writes it. */
+/** The description of the machines in a commit. `npm run diagrams` writes it. */
 const CHECKED_IN = 'machines/diagrams/machines.json';
 const FILE_BYTES = 16 * 1024 * 1024;
 

@@ -5,14 +5,14 @@ import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { checkServer, tellDaemon, withFlags } from './server-flags.ts';
 
-/** Writes a server of tools into `mcp.json`, with or without a daemon. */
+/** Writes a tool server into `mcp.json`, with or without a daemon. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = '', ...command] = args;
   const server = withFlags({}, command, flags);
   checkServer(name, server);
   await editMcpFile(mcpFile(paths.config), (servers) => {
     if (Object.hasOwn(servers, name))
-      throw new SvcError('mcp_exists', `A server of tools ${name} is configured already.`, {
+      throw new SvcError('mcp_exists', `A tool server ${name} is configured already.`, {
         param: 'name',
       });
     return { [name]: server };
@@ -21,7 +21,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   if (json) printJson({ name });
   else {
     print(oneLine(`Added ${name}.`));
-    note(`It starts when it is asked for. To try it: svc mcp test ${name}`);
+    note(`It starts on first use. To try it: svc mcp test ${name}`);
   }
   return 0;
 }

@@ -26,8 +26,8 @@ interface Candidate {
 }
 
 /**
- * Copies the servers of tools of another program's file into `mcp.json`. A person sees before what
- * each starts and gets. What that program allows by itself is not taken over.
+ * Copies the tool servers of another program's file into `mcp.json`. A person first sees what
+ * each starts and gets. Permissions of that program are not copied.
  */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const file = mcpFile(paths.config);
@@ -37,7 +37,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   if (!json) {
     for (const candidate of chosen) for (const line of linesOf(candidate)) print(oneLine(line));
     for (const { name, reason } of skipped) note(oneLine(`Left out ${name}: ${reason}.`));
-    if (found.length === 0) note('The file has no servers of tools.');
+    if (found.length === 0) note('The file has no tool servers.');
   }
   if (chosen.length > 0) {
     if (flags.yes !== true && !(await isAgreed(json))) return 0;
@@ -46,7 +46,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     await editMcpFile(file, (now) => {
       const late = Object.keys(added).find((name) => Object.hasOwn(now, name));
       if (late === undefined) return added;
-      throw new SvcError('mcp_exists', `A server of tools ${late} was added meanwhile.`);
+      throw new SvcError('mcp_exists', `A tool server ${late} was added meanwhile.`);
     });
     await tellDaemon(paths);
   }
@@ -74,7 +74,7 @@ function choose(found: ReturnType<typeof readForeignServers>, isKnown: (name: st
   return { chosen, skipped };
 }
 
-/** What a person agrees to. No value of a variable is shown, but for the words of a command. */
+/** The text that a person agrees to. It shows no value of a variable, except in a command. */
 function linesOf(candidate: Candidate): string[] {
   const { name, config } = candidate;
   const { target, variables, keys, env, headers } = viewOf(candidate);

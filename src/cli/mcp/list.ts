@@ -6,7 +6,7 @@ import { stateText } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
-/** Without a daemon, lists what is configured. */
+/** Without a daemon, lists the configured servers. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { servers, problem } = await askDaemon(paths, 'mcp.list').then(
     (listed) => listed,

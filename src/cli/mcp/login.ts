@@ -16,12 +16,12 @@ import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { stopServer } from './logout.ts';
 
-/** A person logs in at a server of tools, with a browser. The daemon uses what is stored then. */
+/** A person logs in at a tool server, with a browser. The daemon uses the stored tokens then. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = ''] = args;
   const config = readMcpFile(mcpFile(paths.config)).servers.get(name);
   if (config === undefined)
-    throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`);
+    throw new SvcError('mcp_unknown', `There is no tool server ${JSON.stringify(name)}.`);
   const keys = new StoredKeys(paths.keys);
   const key = (each: string) => keys.read(mcpKey(name, each).id, mcpKey(name, each).owner);
   const references = { env: process.env, key };

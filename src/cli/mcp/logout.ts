@@ -19,7 +19,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   return isUnended(end) ? errors.mcp_login_failed.exit : 0;
 }
 
-/** The daemon ends its session. Resolves with what became of the tokens; null without a login. */
+/** The daemon ends its session. Resolves with the end of the tokens; null without a login. */
 export async function forgetLogin(paths: Paths, name: string): Promise<Revocation | null> {
   const [{ mcpLogin, StoredKeys }, { revoke }] = await Promise.all([
     loadStoredKeys(),
@@ -54,7 +54,7 @@ function isUnended(end: Revocation | null): end is { failed: string } {
   return end !== null && typeof end === 'object';
 }
 
-/** So that what is stored now counts. */
+/** Stops the server, so that its next start uses the stored login. */
 export async function stopServer(paths: Paths, name: string): Promise<void> {
   await askDaemon(paths, 'mcp.stop', { name }).catch(whenNotRunning(() => null));
 }

@@ -6,13 +6,13 @@ import { print, printJson } from '../print/output.ts';
 import { forgetLogin, tell, viewOf } from './logout.ts';
 import { isKeyName } from './set.ts';
 
-/** Removes a server of tools from `mcp.json`, its login and its keys. A running one is stopped. */
+/** Removes a tool server from `mcp.json`, its login and its keys. A running one is stopped. */
 export async function run({ paths, args, json }: Context): Promise<number> {
   const [name = ''] = args;
   let removed = '';
   await editMcpFile(mcpFile(paths.config), (servers) => {
     if (!Object.hasOwn(servers, name))
-      throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`);
+      throw new SvcError('mcp_unknown', `There is no tool server ${JSON.stringify(name)}.`);
     removed = JSON.stringify(servers[name]);
     return { [name]: null };
   });
@@ -23,7 +23,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   for (const { kind, name: key } of referencesIn(removed))
     if (kind === 'key' && isKeyName(key)) await keys.remove(mcpKey(name, key).id);
   if (json) printJson({ removed: name, ...(end === null ? {} : viewOf(end)) });
-  else print(oneLine(`Removed the server of tools ${name}.`));
+  else print(oneLine(`Removed the tool server ${name}.`));
   if (!json) tell(name, end);
   return 0;
 }

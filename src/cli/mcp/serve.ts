@@ -12,7 +12,7 @@ export async function run(context: Context): Promise<number> {
   if (flags['no-start'] !== true) await ensureDaemon(context, { quiet: true });
   const perform: Perform = (name, params, { signal, event }) =>
     withDaemon(paths, async (client) => {
-      // Any operation may stream: one that does not sends its result alone.
+      // Any operation may stream: the others send only a result.
       const stream = client.stream(name as 'run.start', params, { signal });
       for await (const each of stream) await event(each);
       return stream.result;

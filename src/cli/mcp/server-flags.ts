@@ -47,7 +47,7 @@ export function withFlags(
   });
 }
 
-/** What is started or asked. Throws usage for more than one. */
+/** The target: a command, an address or a built-in server. Throws usage for more than one. */
 function startOf([program, ...args]: readonly string[], flags: Flags): Record<string, unknown> {
   const url = textFlag(flags, 'url');
   const ways: Record<string, unknown>[] = [];
@@ -65,11 +65,11 @@ function startOf([program, ...args]: readonly string[], flags: Flags): Record<st
   return { ...Object.fromEntries(others.map((field) => [field, undefined])), ...ways[0] };
 }
 
-const ONE_WAY = 'A server of tools has a command, or one of --url, --folder and --host.';
+const ONE_WAY = 'A tool server has a command, or one of --url, --folder and --host.';
 
-/** Throws usage for what the daemon could not read. */
+/** Throws usage for a value that the daemon could not read. */
 export function checkServer(name: string, server: unknown): void {
-  if (!isMcpName(name)) throw new SvcError('usage', `A server of tools has ${MCP_NAME}.`);
+  if (!isMcpName(name)) throw new SvcError('usage', `A tool server has ${MCP_NAME}.`);
   const problem = readMcpServer(server);
   if (typeof problem === 'string') throw new SvcError('usage', `${name}: ${problem}.`);
 }

@@ -9,7 +9,7 @@ import { listFlag, textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { addTo, checkServer, tellDaemon, withFlags, without } from './server-flags.ts';
 
-/** Changes a server of tools in `mcp.json`, with or without a daemon. */
+/** Changes a tool server in `mcp.json`, with or without a daemon. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = '', ...command] = args;
   const file = mcpFile(paths.config);
@@ -22,7 +22,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const known = readMcpFile(file);
   const change = (servers: Readonly<Record<string, unknown>>) => {
     if (!Object.hasOwn(servers, name))
-      throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`, {
+      throw new SvcError('mcp_unknown', `There is no tool server ${JSON.stringify(name)}.`, {
         details: { known: [...known.servers.keys()] },
       });
     const changed = withFlags(asRecord(servers[name]), command, flags);
@@ -37,7 +37,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     return { [name]: server };
   };
   if (key !== undefined || isSecret) {
-    // A key is asked for only if it has its place.
+    // Asks for a key only if the server has a place for it.
     await editMcpFile(file, (servers) => {
       change(servers);
       return {};
@@ -46,7 +46,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   }
   await editMcpFile(file, change);
   await tellDaemon(paths);
-  // The daemon notes what an allowed tool looks like, so that a change of it is noticed.
+  // The daemon records the description of an allowed tool, so that a change is noticed.
   const allowed = (listFlag(flags, 'tool') ?? []).filter((text) => text.endsWith('=allow'));
   for (const text of allowed) {
     const tool = text.slice(0, -'=allow'.length);

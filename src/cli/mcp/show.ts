@@ -5,7 +5,7 @@ import { stateText } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
-/** A server of tools and its tools. It is started for that. */
+/** A tool server and its tools. It is started for that. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const server = await askDaemon(paths, 'mcp.show', { name: args[0] }, { timeout_ms: SHOW_MS });
   if (json) {

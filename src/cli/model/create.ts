@@ -26,7 +26,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   return 0;
 }
 
-/** Throws usage for what cannot be a Modelfile. */
+/** Throws usage for a text that cannot be a Modelfile. */
 async function readText(file: string): Promise<string> {
   const tooLarge = () =>
     new SvcError(

@@ -9,7 +9,7 @@ import {
 
 export type Fit = ReturnType<typeof fitOf>;
 
-/** Judges by size, without a daemon. What the daemon has loaded counts as taken. */
+/** Judges by size, without a daemon. Loaded models count as taken memory. */
 export function fitFrom(file: string): (weights: number) => Fit {
   const { limits, models_memory_bytes, engine_gpu_layers: gpu_layers } = loadConfig(file);
   const { engine_memory_bytes: engine_bytes } = limits;
@@ -25,7 +25,7 @@ const MODELS_MAX = 3;
 
 /**
  * Models to begin with, the largest first. They answer in a chat and fit this machine. Each has at
- * most half the size of the one before. Where none fits well, those that are tight count.
+ * most half the size of the previous one. Where none fits well, tight ones count.
  */
 export function modelsToBegin(fit: (weights: number) => Pick<Fit, 'verdict'>): KnownModel[] {
   const chats = knownModels

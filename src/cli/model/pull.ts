@@ -79,7 +79,7 @@ const CANCEL_MS = 660_000;
 
 /**
  * The short name of a model that the user chooses from those that fit. Throws usage where there is
- * no one to ask, and for the answer that it is none.
+ * no one to ask, and if the user takes none of them.
  */
 async function chosenModel(paths: Paths, json: boolean): Promise<string> {
   const offered = modelsToBegin(fitFrom(paths.config));

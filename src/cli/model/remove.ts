@@ -10,7 +10,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   for (const id of args) {
     const model = await askDaemon(paths, 'model.remove', { id });
     removed.push(model);
-    const what = model.state === 'partial' ? 'what was downloaded of ' : '';
+    const what = model.state === 'partial' ? 'the downloaded part of ' : '';
     const freed = model.size_bytes === null ? '' : `: ${bytes(model.size_bytes)} freed`;
     if (!json) print(`Removed ${what}${oneLine(model.id)}${freed}.`);
   }

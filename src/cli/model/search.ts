@@ -75,7 +75,7 @@ function fitCells(fit: Fit | null): string[] {
   return fit === null ? ['-', '-'] : [bytes(fit.needs_bytes), fit.verdict];
 }
 
-/** What the column compares with. */
+/** Prints the memory that the column of verdicts compares with. */
 function noteFit(found: readonly { fit?: Fit | null }[]): void {
   const fit = found.find((each) => each.fit != null)?.fit;
   if (fit == null) return;

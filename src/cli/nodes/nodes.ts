@@ -12,7 +12,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     printJson(found);
     return 0;
   }
-  if (found.nodes.length === 0) note('This daemon has its log alone: there is no fleet.');
+  if (found.nodes.length === 0) note('This daemon is not part of a fleet.');
   else
     print(
       table(

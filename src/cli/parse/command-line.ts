@@ -21,7 +21,7 @@ export interface Actions<T> {
   help(name: string): T;
 }
 
-/** What sade gives to an action. */
+/** The arguments that sade gives to an action. */
 interface Options {
   _: string[];
 }
@@ -67,7 +67,7 @@ function withoutAlias(words: readonly string[]): string[] {
   return [...spec.name.split(' '), ...(spec.alias?.isReversed ? rest.toReversed() : rest)];
 }
 
-/** What the reader needs of a command, with every flag that it accepts. */
+/** The form of a command for the reader, with every flag that it accepts. */
 export function formOf(spec: CommandSpec): CommandForm {
   return { ...spec, flags: flagsOf(spec) };
 }
@@ -149,7 +149,7 @@ function unknownFlag(word: string, words: readonly string[]): SvcError {
   });
 }
 
-/** The error for words that are no command. */
+/** The error for words without a command. */
 export function unknownCommand(name: string): SvcError {
   const isPrompt = name.includes('?') || name.split(/\s+/).length > 3;
   const group = isPrompt ? '' : name.split(' ').slice(0, -1).join(' ');
@@ -163,7 +163,7 @@ export function unknownCommand(name: string): SvcError {
   });
 }
 
-/** What other tools of this kind call a command. */
+/** The names that similar programs have for a command. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   get: 'model pull',
   remove: 'model remove',

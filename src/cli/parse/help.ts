@@ -35,7 +35,7 @@ function overview(group: string): string {
     .join('\n\n');
 }
 
-/** What a user needs each day, then the words of the groups, then the rest. */
+/** Daily commands, then the words of the groups, then the rest. */
 function allCommands(): string[] {
   const isSingle = ({ name }: CommandSpec) => !name.includes(' ');
   const rest = commands.filter((spec) => isSingle(spec) && !spec.isEveryday);

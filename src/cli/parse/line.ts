@@ -1,7 +1,7 @@
 import type { CommandSpec, FlagSpec } from '../commands.ts';
 import type { Flags } from '../context.ts';
 
-/** What the reader needs of a command. tools/build.mjs writes it into the quick commands. */
+/** The form of a command for the reader. tools/build.mjs writes it into the quick commands. */
 export type CommandForm = Pick<CommandSpec, 'name' | 'args'> & { flags: readonly FlagForm[] };
 export type FlagForm = Pick<FlagSpec, 'name' | 'short' | 'value' | 'many'>;
 
@@ -31,7 +31,7 @@ export interface Arguments {
  * 1. Values stay text, and `--no-x` is a flag with that name.
  * 2. A flag with a value takes the next word, unless that looks like a flag.
  * 3. After `--` everything is a word.
- * Returns the first flag that is none of these as `unknown`, with the words before it.
+ * Returns the first flag outside `flags` as `unknown`, with the words before it.
  */
 export function splitLine(argv: readonly string[], flags: readonly FlagForm[]): Line {
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
@@ -94,7 +94,7 @@ function looksLikeFlag(word: string): boolean {
   return word.startsWith('-') && word !== '-' && !/^-[\d.]/.test(word);
 }
 
-/** What is wrong with a line. The texts are in refusals.ts, which no quick command needs. */
+/** A mistake in a line. The texts are in command-line.ts, which no quick command needs. */
 export class Misuse extends Error {
   readonly kind: MisuseKind;
   /** The flag or argument. */

@@ -11,7 +11,7 @@ export function duration(ms: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/** Local date and time; a text that is no time is returned as it is. */
+/** Local date and time; any other text is returned as it is. */
 export function localTime(rfc3339: string): string {
   const at = new Date(rfc3339);
   return Number.isNaN(at.getTime()) ? rfc3339 : `${date(at)} ${clock(at)}`;

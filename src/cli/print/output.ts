@@ -37,7 +37,7 @@ export function printJson(value: unknown): void {
 
 let clear = () => {};
 
-/** Calls it before each message on stderr, to erase what does not stay. */
+/** Calls it before each message on stderr, to erase temporary lines. */
 export function beforeNotes(call: () => void): void {
   clear = call;
 }

@@ -9,8 +9,8 @@ import { stopAtCtrlZ } from './stop-job.ts';
 /**
  * Questions at a terminal.
  *
- * 1. An answer is typed after its question. What was typed before is no answer, whether it waits in
- *    the terminal, in its open line, or in Node. So the question comes when no key comes.
+ * 1. An answer is typed after its question. Text typed before is not an answer, whether it waits in
+ *    the terminal, in its open line, or in Node. The question is shown when no key comes.
  * 2. An answer is one of the words that the question shows, or the first letter alone of one.
  *    Anything else asks again.
  * 3. The end of the input (Ctrl-D) is the answer `end`. Ctrl-C is a signal, as without a question.
@@ -20,7 +20,7 @@ export interface Question {
   answers: readonly string[];
   /** Words that are answers, too. */
   also?: readonly string[];
-  /** What the end of the input means: the answer without a consequence. */
+  /** The answer at the end of the input: the one without a consequence. */
   end: string;
   /** Someone else answers: the question ends. */
   signal?: AbortSignal;
@@ -53,13 +53,13 @@ export async function askYesOrNo(text: string): Promise<boolean> {
   return (await askUser({ text, answers: ['yes', 'no'], end: 'no' })) === 'yes';
 }
 
-/** What is typed is not shown. Null: nothing was typed. */
+/** The typed text is not shown. Null: nothing was typed. */
 export async function askSecret(text: string): Promise<string | null> {
   const line = await readAnswer(text, { isSecret: true });
   return line === END ? null : line;
 }
 
-/** A chat keeps what was typed before a question: lines with their ends, and an open one. */
+/** A chat keeps the text typed before a question: lines with their ends, and an open one. */
 export function keepTyped(call: (text: string) => void): void {
   keep = call;
 }
@@ -83,7 +83,7 @@ async function readAnswer(prompt: string, form: Form): Promise<string | typeof E
 }
 
 /**
- * One editor takes what was typed before, and then the answer. It is in raw mode from the first to
+ * One editor takes the earlier text, and then the answer. It is in raw mode from the first to
  * the last: there the terminal also gives a line that has no end yet.
  */
 async function readOnce(
@@ -119,7 +119,7 @@ async function readOnce(
       editor.setPrompt(prompt);
       editor.prompt();
     };
-    // A busy process first reads what came meanwhile.
+    // A busy process first reads the input that came meanwhile.
     let next: NodeJS.Immediate | undefined;
     const quiet = setTimeout(() => {
       next = setImmediate(ask);
@@ -156,7 +156,7 @@ async function readOnce(
         if (isAsked && isSecret) writeError(prompt);
       },
     });
-    // Before the editor hears of it.
+    // Before the editor handles it.
     stdin.prependListener('keypress', onKey);
     signal?.addEventListener('abort', onAbort);
   });

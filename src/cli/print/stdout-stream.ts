@@ -43,7 +43,7 @@ export function openStdout(): StdoutStream {
   };
 }
 
-/** The same over the file descriptor, for output that waits for nothing but its reader. */
+/** A stream over the file descriptor, for output that waits only for its reader. */
 export function plainStdout(): StdoutStream {
   const left = new AbortController();
   return {

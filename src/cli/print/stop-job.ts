@@ -1,6 +1,6 @@
 import type { Interface } from 'node:readline';
 
-/** What an editor has set at the terminal, beside its raw mode. */
+/** The modes that an editor sets at the terminal, beside its raw mode. */
 export interface Marks {
   stop(): void;
   goOn(): void;

@@ -15,7 +15,7 @@ export interface TableForm {
 
 /**
  * Aligned columns under a heading; the last column is not padded. On a terminal the widest columns
- * are cut until a row fits into a line. The first one stays whole: it has what a user copies.
+ * are cut until a row fits into a line. The first one stays whole: users copy its value.
  */
 export function table(
   heading: readonly string[],
@@ -76,7 +76,7 @@ export function columnsOfStdout(): number {
 
 /**
  * One name and value per line; null values are omitted. On a terminal a long value is broken
- * between words, and goes on below itself.
+ * between words, and continues below itself.
  */
 export function fields(
   rows: readonly (readonly [name: string, value: string | null])[],

@@ -1,6 +1,6 @@
 import { type ErrorCode, SvcError } from '../../errors.ts';
 
-/** What a person at a shell does, where the hint of the table is for the client of an API. */
+/** Hints for a person at a shell, where those of the table are for clients of an API. */
 const TYPED: Readonly<Partial<Record<ErrorCode, (command: string) => string>>> = {
   usage: (command) => `See: svc ${command} --help`,
   invalid_request: (command) => `See: svc ${command} --help`,
@@ -14,7 +14,7 @@ export function withTypedHint<T>(thrown: T, command: string): T | SvcError {
   return thrown.with({ hint: TYPED[thrown.code]?.(command) });
 }
 
-/** The error with the name in the command, where a hint about servers of tools has none. */
+/** The error with the name in the command, where a hint about tool servers has a placeholder. */
 export function withTypedName<T>(thrown: T, command: string, [name = '']: readonly string[]) {
   const isOpen = thrown instanceof SvcError && thrown.hint.includes('<name>');
   if (!isOpen || !command.startsWith('mcp ') || !/^[\w.-]+$/.test(name)) return thrown;

@@ -69,7 +69,7 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
   }
 }
 
-/** Whether the row of the known providers has to say what the provider is. */
+/** Whether neither a flag nor a known provider describes the provider. */
 function isBare(id: string, flags: Flags): boolean {
   const says = ['base-url', 'like', 'adapter', 'options'].some((flag) => flags[flag] !== undefined);
   return !says && knownProvider(id) === undefined;
@@ -92,7 +92,7 @@ async function addToFile(
   return shown(id, settings);
 }
 
-/** Says what the user does next, with the exact commands. */
+/** Prints the next steps of the user, with the exact commands. */
 async function noteNextStep(
   { kind, state, base_url, ...provider }: ProviderView,
   settings: Pick<ProviderConfig, 'like' | 'key'>,
@@ -117,7 +117,7 @@ async function noteNextStep(
   else if (!lacksKey) note(`To use it: svc run "…" --provider ${id}`);
 }
 
-/** Without its key a provider cannot be asked yet. */
+/** Without its key a provider cannot be called yet. */
 function noteKey(id: string, { like, key }: Pick<ProviderConfig, 'like' | 'key'>): void {
   const { name, keys_at } = (like === null ? undefined : knownProvider(like)) ?? {};
   if (typeof keys_at === 'string') note(`Keys of ${name} are made at ${keys_at}`);

@@ -14,7 +14,7 @@ export function configuredProviders(paths: Paths): ProviderView[] {
   return all.map((provider) => ({ ...provider, default: provider.id === default_provider }));
 }
 
-/** Throws provider_unknown. `what` says what the built-in engine has not. */
+/** Throws provider_unknown. `what` names the thing that the built-in engine lacks. */
 export function configOf(
   id: string,
   providers: Readonly<Record<string, ProviderConfig>>,

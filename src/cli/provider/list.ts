@@ -48,12 +48,12 @@ async function configured(paths: Context['paths']): Promise<ProviderView[]> {
   return configuredProviders(paths);
 }
 
-/** What a state has to say: since when, when it is tried again, and why. */
+/** The details of a state: since when, when it is tried again, and why. */
 function reasonRow(
   name: string,
   { state, since, reason, retry_at }: Pick<ProviderView, 'state' | 'since' | 'reason' | 'retry_at'>,
 ): [string, string][] {
-  // A daemon of an older version says no time.
+  // An older daemon omits the time.
   const wait = retry_at == null ? Number.NaN : Date.parse(retry_at) - Date.now();
   if (reason === null && !(wait > 0)) return [];
   const age = since === null ? '' : ` for ${duration(Date.now() - Date.parse(since))}`;

@@ -51,7 +51,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   return 0;
 }
 
-/** What begins the errors of a change, here and in the daemon. */
+/** The beginning of the errors of a change, here and in the daemon. */
 const WHERE = 'provider set';
 
 async function changeFile(

@@ -6,7 +6,7 @@ import { listFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 
 /** The settings of a provider as flags, for `svc provider add` and `svc provider set`. */
 
-/** The given settings. `none` is no value. A header or an option without a text is null. */
+/** The given settings. `none` unsets a value. A header or an option without a text is null. */
 export function settingsIn(flags: Flags): Record<string, unknown> {
   const texts = {
     base_url: textFlag(flags, 'base-url'),

@@ -109,7 +109,7 @@ async function follow(
 }
 
 /**
- * A run that failed without a key which this shell has says so. One that names no provider says
+ * A run that failed for want of a key that this shell has says so. A run without a provider says
  * that the default one failed.
  */
 async function withReason(record: Run, input: Input, paths: Paths): Promise<Run> {
@@ -126,7 +126,7 @@ async function withReason(record: Run, input: Input, paths: Paths): Promise<Run>
   const own = isAboutKey ? keyOfThisShell(provider, paths) : null;
   if (own !== null) return { ...record, error: own.body() };
   if (!provider.default || !isUnnamed) return record;
-  const message = `${id} was asked because it is your default provider. ${error.message}`;
+  const message = `${id} was called because it is your default provider. ${error.message}`;
   const hint = `${error.hint} To choose another default: svc provider default local`;
   return { ...record, error: { ...error, message, hint } };
 }

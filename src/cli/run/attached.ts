@@ -10,8 +10,8 @@ import { warn } from '../print/output.ts';
 /**
  * The files of a request.
  *
- * 1. Their content says what they are, not their name: UTF-8 text, an image or a sound.
- * 2. Together they have at most so many bytes; one that is no text counts as it is sent.
+ * 1. Their content decides their kind, not their name: UTF-8 text, an image or a sound.
+ * 2. Together they have at most so many bytes; a binary file counts as it is sent.
  */
 
 type Content = { type: 'text'; text: string } | MediaPart;
@@ -64,7 +64,7 @@ export async function readSchema(
   }
   if (typeof schema === 'object' && schema !== null && !Array.isArray(schema))
     return schema as Record<string, unknown>;
-  throw wrong('schema', `${name} has no JSON object, so it is no schema.`);
+  throw wrong('schema', `${name} has no JSON object, so it is not a schema.`);
 }
 
 /**

@@ -4,7 +4,7 @@ import { note, warn } from '../print/output.ts';
 /** Starts the daemon for a run that finds none, or that lost it. */
 export type StartDaemon = (reason: 'absent' | 'lost') => Promise<void>;
 
-/** What may start the daemon for a new run. Null: nothing may, because of --no-start. */
+/** Starts the daemon for a new run. Null: --no-start forbids it. */
 export function starterOf(context: Context): StartDaemon | null {
   if (context.flags['no-start'] === true) return null;
   return (reason) => ensureDaemon(context, { quiet: context.json || reason === 'lost' });
@@ -17,7 +17,7 @@ export async function ensureDaemon({ paths, json }: Context, { quiet = json } = 
   const onStart = () => quiet || note('Starting the daemon (svc stop ends it).');
   const { started, status } = await startOrExplain(
     { paths, flags: {}, wait_ms: WAIT.default_ms, onStart },
-    // Lines of a log are no part of a conversation, unless they are all there is to say.
+    // Log lines are not part of a conversation, unless they are all there is to say.
     (error) => !quiet && error.code === 'internal',
   );
   if (started && !quiet && status.warning != null) warn(status.warning);

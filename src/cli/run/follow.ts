@@ -35,19 +35,19 @@ export interface Steps {
   /** The longest answer that the run asked for. Null: it asked for none. */
   bounded?(max_tokens: number | null): void;
   output(text: string): Promise<void> | undefined;
-  /** What the model wrote before its answer. */
+  /** The thoughts of the model before its answer. */
   reasoning?(text: string): void;
   /** No daemon runs, so one is started. */
   starting?(): void;
-  /** The provider is asked. Undefined: it is not known. */
+  /** The provider is called. Undefined: it is not known. */
   started?(provider: string | undefined): void;
-  /** So much of the model is in memory, from 0 to 1. */
+  /** The part of the model in memory, from 0 to 1. */
   loading?(model: string, part: number): void;
-  /** A target could not answer, and the run goes on with another one. */
+  /** A target could not answer, and the run continues with another one. */
   moved?(from: string, why: string, to: string): void;
   /** An attempt failed, and another one follows. */
   failed?(failed: FailedAttempt): void;
-  /** The model calls tools that svc carries out, or one of them goes on. */
+  /** The model calls tools that svc carries out, or one of them continues. */
   tool?(
     run_id: string,
     type: string,
@@ -168,7 +168,7 @@ function isKilledStart(error: unknown): error is SvcError {
 
 /** Above the longest configurable grace for the work. */
 const CANCEL_MS = 660_000;
-/** A daemon that has not accepted the run by then is asked for its health. */
+/** The health of a daemon that has not accepted the run by then is queried. */
 const SILENT_MS = 2_000;
 
 async function consume(
@@ -263,7 +263,7 @@ function failedAttempt(
   const { message, code } = (error ?? {}) as Record<string, unknown>;
   const wait_ms = Math.max(0, Number(retry_at) - Date.parse(at)) || 0;
   const values = { provider: provider ?? 'the provider', message: String(message ?? '') };
-  // An answer with nothing is asked for fewer times than a failure.
+  // An empty answer is retried fewer times than a failure.
   const most = code === 'answer_empty' ? null : attempts_max;
   return { ...values, attempt: Number(attempt), attempts_max: most, wait_ms };
 }
@@ -283,7 +283,7 @@ interface Cursor {
   id: string | null;
   /** Position of the first event that was not consumed. */
   next_seq: number;
-  /** The provider that is asked at present, if it is known. */
+  /** The provider that is called at present, if it is known. */
   provider?: string;
   /** As many turns were complete when its last attempt began. Undefined: none. */
   turn?: unknown;
@@ -357,7 +357,7 @@ function withHint(error: unknown, { id }: Cursor): unknown {
     : new SvcError(error.code, error.message, { cause: error.cause, hint });
 }
 
-/** What to do once the daemon runs again. */
+/** The hint for the time when the daemon runs again. */
 function again({ id }: Cursor): string {
   return id === null ? 'run the command again' : `run: svc runs attach ${id}`;
 }

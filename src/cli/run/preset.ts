@@ -6,8 +6,8 @@ import type { Paths } from '../../home/paths.ts';
 const ROUTE = ['provider', 'model', 'cloud'] as const;
 
 /**
- * A request with a preset of the configuration file: its prompt is put into the template. What the
- * request says itself goes before the preset. Throws usage, config_invalid.
+ * A request with a preset of the configuration file: its prompt is put into the template. The
+ * request's own values override the preset. Throws usage, config_invalid.
  */
 export function withPreset<T extends Record<string, unknown> & { prompt: string }>(
   input: T,

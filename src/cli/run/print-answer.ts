@@ -69,7 +69,7 @@ interface Printing extends Steps {
 }
 
 /**
- * Prints the answer until `stop`, and collects what is printed at the end.
+ * Prints the answer until `stop`, and collects the text that is printed at the end.
  *
  * 1. The answer comes from the events. The record may have less of it, because the log can omit
  *    output; it is used only if no event had output.
@@ -78,7 +78,7 @@ interface Printing extends Steps {
 export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
   let printer = live;
   let hadOutput = false;
-  /** The calls that a person is asked about. */
+  /** The calls that wait for a person. */
   const asked = new Set<unknown>();
   let isMoving = false;
   let maxTokens: number | null | undefined;
@@ -118,7 +118,7 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     },
     moved: (from, why, to) => {
       isMoving = true;
-      if (!json) note(oneLine(`${named(from, why)}; going on with ${to}`));
+      if (!json) note(oneLine(`${named(from, why)}; continuing with ${to}`));
     },
     tool: (_, type, { call, approval, text }) => {
       if (approval === 'ask') asked.add(call);
@@ -137,7 +137,7 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       wait.add({ type: 'failed', ...failed });
     },
     discarded: () => {
-      // After a failure without output nothing is void, and the failure is said already.
+      // After a failure without output nothing is void, and the failure is printed already.
       collected = [];
       if (!json && !isMoving) note('The answer starts again.');
       isMoving = false;
@@ -164,7 +164,7 @@ export function isAnswered({ state, output, output_parts }: Run): boolean {
   return state === 'completed' && (output !== '' || output_parts === undefined);
 }
 
-/** What a complete answer without text is instead. */
+/** The sentence for a complete answer without text. */
 function silence({ provider, finish_reason, output_parts = [] }: Run): string {
   const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
   if (names.length > 0)
@@ -228,7 +228,7 @@ export function ending(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>):
 /** Some causes say it themselves. */
 const KEPT = 'The text so far is kept.';
 
-/** What a complete answer lacks. Null: nothing. */
+/** The error for a flawed complete answer. Null: it has no flaw. */
 function flawOf(
   run: Run,
   { hasText, maxTokens }: Pick<Finished, 'hasText' | 'maxTokens'>,
@@ -243,7 +243,7 @@ function flawOf(
       `The model repeats itself without end, so ${provider} ended the answer.`,
       {
         hint:
-          'Ask in other words, add --repeat-penalty 1.1, or let it go on: ' +
+          'Ask in other words, add --repeat-penalty 1.1, or let it continue: ' +
           '--repetition-tokens 0',
       },
     );
@@ -256,7 +256,7 @@ function flawOf(
     return new SvcError('answer_cut', message);
   }
   if (isBroken && finish_reason === 'length')
-    return new SvcError('answer_cut', `${cutAsAsked(maxTokens)} It is no whole JSON.`, {
+    return new SvcError('answer_cut', `${cutAsAsked(maxTokens)} It is not complete JSON.`, {
       hint: 'Give it more tokens: --max-tokens.',
     });
   const misfit = formError(run);
@@ -301,11 +301,11 @@ function fallback(state: string): SvcError {
 }
 
 /**
- * What the model writes before its answer, dim on stderr. Only a terminal shows it: elsewhere it
- * would be mixed with messages. The record of the run keeps it.
+ * The thoughts of the model before its answer, dim on stderr. Only a terminal shows them:
+ * elsewhere they would be mixed with messages. The record of the run keeps them.
  *
  * 1. Line breaks at the end wait in `breaks` until more text follows.
- * 2. `midLine` is true from a text until its line is left. What follows begins on a new line.
+ * 2. `midLine` is true from a text until its line is left. Later text begins on a new line.
  * 3. `begun` is true from the first text until the answer follows.
  */
 class Thoughts {

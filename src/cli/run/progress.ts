@@ -1,7 +1,7 @@
 import { duration } from '../print/format.ts';
 
 /**
- * What a user who waits for an answer is shown: one line, which a terminal rewrites in place.
+ * The status line for a user who waits for an answer. A terminal rewrites it in place.
  *
  * 1. The line is a function of the facts so far and of the time.
  * 2. A short wait shows nothing. The time of a wait begins when the answer does not move.
@@ -17,13 +17,13 @@ export interface FailedAttempt {
   wait_ms: number;
 }
 
-/** What the events of a run, and of its connection, say about the wait. */
+/** The reason for the wait, from the events of a run and of its connection. */
 export type Fact =
   /** No daemon ran, so one is started. */
   | { type: 'starting' }
   | { type: 'accepted'; provider: string }
   | { type: 'placed'; position: number }
-  /** The provider is asked. */
+  /** The provider is called. */
   | { type: 'started'; provider: string }
   /** `part` of its model is in memory, from 0 to 1. */
   | { type: 'loading'; model: string; part: number }
@@ -34,7 +34,7 @@ export type Fact =
   | { type: 'connected' }
   /** Text has come and is shown. */
   | { type: 'answering' }
-  /** The server of a tool says how far a call is. */
+  /** The server of a tool reports the progress of a call. */
   | { type: 'reported'; text: string }
   /** The tools that the model called have lines of their own, and questions. */
   | { type: 'calling' }
@@ -48,7 +48,7 @@ export interface Progress {
   /** When the answer stopped moving, and when this kind of wait began: monotonic, in ms. */
   since: number;
   step_since: number;
-  /** The provider that is asked. */
+  /** The provider that is called. */
   provider: string | null;
   /** Text is shown. */
   answering: boolean;
@@ -134,7 +134,7 @@ export function retryOf(
   return { why: named(provider, message), when: `${when}${count}` };
 }
 
-/** What a provider said, with its name. */
+/** The message of a provider, with its name. */
 export function named(provider: string, reason: string): string {
   const sentence = reason.replace(/\.$/, '');
   return sentence.startsWith(provider) ? sentence : `${provider}: ${sentence}`;

@@ -62,7 +62,7 @@ export function readNumbers(flags: Flags): Record<string, number | undefined> {
   );
 }
 
-/** The request with what its files say. Throws usage, prompt_too_large. */
+/** The request with the content of its files. Throws usage, prompt_too_large. */
 export async function withFiles<T extends Record<string, unknown> & { prompt: string }>(
   input: T,
   files: readonly string[] | undefined,
@@ -112,7 +112,7 @@ function presentFolder(): string | undefined {
   }
 }
 
-/** What the daemon takes as an origin: no control characters, and no broken text. */
+/** An origin that the daemon accepts: no control characters, and no broken text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it refuses them
 const PLAIN_PATH = /^[^\u0000-\u001f\u007f-\u009f\ufffd]{1,4096}$/;
 
@@ -177,7 +177,7 @@ function isArgumentText(argument: string): boolean {
  *
  * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-` alone.
  * 2. Reading ends above the limit. The final line break of stdin is removed.
- * 3. It may be empty if it is `optional`, because files say what there is to answer.
+ * 3. It may be empty if it is `optional`, because the files are the question.
  * Throws prompt_missing, prompt_not_text, prompt_too_large.
  */
 export async function readPrompt(

@@ -5,7 +5,7 @@ import type { Run } from './follow.ts';
 export interface Stats {
   /** From the acceptance of the run to its first output, in milliseconds. */
   first_token_ms: number | null;
-  /** As the daemon reckons it. */
+  /** Tokens per second after the first token, as the daemon reports it. */
   tokens_per_second: number | null;
   input_tokens: number | null;
   output_tokens: number | null;
@@ -27,7 +27,7 @@ export function statsOf({ usage, load_ms, tokens_per_second, ...run }: Run): Sta
   };
 }
 
-/** One line for a person. What is not known is left out. */
+/** One line for a person. Unknown values are left out. */
 export function statsText(stats: Stats): string {
   const { first_token_ms, tokens_per_second, input_tokens, output_tokens, load_ms, total_ms } =
     stats;

@@ -11,7 +11,7 @@ import {
   retryOf,
 } from './progress.ts';
 
-/** Shows what is waited for. */
+/** Shows the reason for the wait. */
 export interface Shows {
   add(fact: Fact): void;
 }
@@ -20,7 +20,7 @@ export interface Shows {
 export interface Screen {
   /** Monotonic, in milliseconds. */
   now(): number;
-  /** Calls it repeatedly, until what it returns is called. */
+  /** Calls it repeatedly, until the returned function is called. */
   every(ms: number, call: () => void): () => void;
   write(text: string): void;
   columns(): number;
@@ -31,7 +31,7 @@ export interface Screen {
 const EVERY_MS = 250;
 
 /**
- * The line of a terminal that says what is waited for.
+ * The line of a terminal that names the reason for the wait.
  *
  * 1. It is the last line, and it is erased before anything else is written.
  * 2. It is rewritten only when its text changes.
@@ -75,7 +75,7 @@ export class StatusLine implements Shows {
   }
 }
 
-/** Without a terminal each failure is a line, and a lost daemon is said once. */
+/** Without a terminal each failure is a line, and a lost daemon is reported once. */
 class Notes implements Shows {
   private hasNotedLoss = false;
 

@@ -10,8 +10,8 @@ import { isTerminal, note, paint } from '../print/output.ts';
 import { askUser } from '../print/question.ts';
 
 /**
- * What a user sees of the tools that svc calls for a run, on stderr. At a terminal a call that
- * needs an approval is asked about; the answer may also come from another client.
+ * Prints the tool calls of a run on stderr. At a terminal the user is asked about a call that
+ * needs an approval; the answer may also come from another client.
  */
 export class ToolLines {
   private readonly paths: Paths;
@@ -69,7 +69,7 @@ export class ToolLines {
       .finally(() => this.open.delete(call));
   }
 
-  /** What a person decides about is shown with the question. The end of the input is a no. */
+  /** The question shows the call. The end of the input is a no. */
   private async question(id: string, tool: string, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const call = await askDaemon(this.paths, 'approval.get', { id });

@@ -3,7 +3,7 @@ import type { Paths } from '../../home/paths.ts';
 import type { ControlClient, Params, Results } from '../../transport/index.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
-/** What commands read of runs: from the running daemon, or from the log without one. */
+/** Reads of runs by commands: from the running daemon, or from the log without one. */
 export interface RunReads {
   get(id: string): Promise<Results['run.get']>;
   list(query: Params<'run.list'>): Promise<Results['run.list']>;
@@ -14,7 +14,7 @@ export interface RunReads {
 
 /**
  * Opens the runs, calls `use`, and closes them. Throws daemon_not_running if there is no log.
- * `says`: whether the user hears that they come from the log.
+ * `says`: whether a note names the log as the source.
  */
 export async function withRuns<T>(
   paths: Paths,

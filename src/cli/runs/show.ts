@@ -72,7 +72,7 @@ export function recordText(record: Results['run.get']): string {
   return [`${oneLine(record.id)}\n${head}`, ...said, answerText(record)].join('\n\n');
 }
 
-/** What only one provider and model can read. */
+/** The parts that only one provider and model can read. */
 function opaqueText({ opaque_parts: kept = 0, opaque_left_out: left_out = 0 }: Record) {
   const texts = [
     ...(kept === 0 ? [] : [`${kept}, which its provider gets back`]),
@@ -101,7 +101,7 @@ type Part =
   | NonNullable<Record['messages']>[number]['content'][number]
   | NonNullable<Record['output_parts']>[number];
 
-/** What a run was asked: its messages in order, each under its role. */
+/** The prompt of a run: its messages in order, each under its role. */
 function conversationText({ messages, prompt, system }: Record): string {
   if (messages === undefined)
     return [system === null ? [] : [section('System', system)], section('Prompt', prompt)]
@@ -128,7 +128,7 @@ function section(heading: string, text: string): string {
   return `${heading}\n${indented(text)}`;
 }
 
-/** What is opaque is not shown. */
+/** Opaque parts are not shown. */
 function partText(part: Part): string {
   const opaque = 'opaque' in part ? part.opaque : undefined;
   if (opaque === undefined) return readablePart(part);

@@ -15,7 +15,7 @@ import type { RunReads } from './run-reads.ts';
  * leaves to the whole program.
  */
 
-/** Opens the runs, calls `use`, and closes them. `says`: whether the user hears where from. */
+/** Opens the runs, calls `use`, and closes them. `says`: whether a note names the source. */
 export async function withStoredRuns<T>(
   paths: Paths,
   use: (runs: RunReads) => Promise<T>,

@@ -12,12 +12,12 @@ export async function wholeId(client: ControlClient, written: string): Promise<s
   return isWholeId(written) ? written : (await client.call('run.find', { id: written })).id;
 }
 
-/** The same with or without a daemon, of a run that is in the log. Throws run_unknown. */
+/** The whole id of a run in the log, with or without a daemon. Throws run_unknown. */
 export async function knownId(paths: Paths, written: string): Promise<string> {
   return (await withRuns(paths, (runs) => runs.get(written), { says: false })).id;
 }
 
-/** The same over its own connection. Throws daemon_not_running. */
+/** The whole id, over its own connection. Throws daemon_not_running. */
 export async function wholeIdOf(paths: Paths, written: string): Promise<string> {
   return isWholeId(written) ? written : withDaemon(paths, (client) => wholeId(client, written));
 }

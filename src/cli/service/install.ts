@@ -9,7 +9,7 @@ import { describeService, unreached } from './service.ts';
 
 /**
  * Installs the service and starts it. A daemon that runs already is stopped first, if the service
- * manager can be asked. If the manager refuses, the daemon is started again.
+ * manager can be queried. If the manager refuses, the daemon is started again.
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const manager = serviceManager();
@@ -40,7 +40,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   return 0;
 }
 
-/** Replaces the daemon that was stopped for the service. Resolves with what became of it. */
+/** Replaces the daemon that was stopped for the service. Resolves with the outcome. */
 async function startAgain(paths: Paths): Promise<string> {
   try {
     const { status } = await startDaemon({ paths, flags: {}, wait_ms: WAIT.default_ms });

@@ -15,20 +15,20 @@ export interface ServiceManager {
   /** The file that defines the service; the task scheduler keeps it to itself. */
   file: string | null;
   text(service: Service): string;
-  /** Changes nothing. Throws if the manager cannot be asked from here. */
+  /** Changes nothing. Throws if the manager cannot be queried from here. */
   reach(): Promise<void>;
   /** Runs it at each login, and now. After a failure the definition is as before. */
   install(service: Service): Promise<void>;
-  /** Stops and removes it. Resolves with what the manager refused: a file is gone anyway. */
+  /** Stops and removes it. Resolves with the refusal of the manager: a file is gone anyway. */
   remove(): Promise<SvcError | null>;
   status(): Promise<ServiceStatus>;
 }
 
 export interface ServiceStatus {
   installed: boolean;
-  /** In the words of the manager; `unknown` where it cannot be asked. */
+  /** In the words of the manager; `unknown` where it cannot be queried. */
   state: string;
-  /** Why it cannot be asked; null where it can. */
+  /** Why it cannot be queried; null where it can. */
   problem: SvcError | null;
 }
 
@@ -42,7 +42,7 @@ function systemd(env: NodeJS.ProcessEnv): ServiceManager {
   const file = join(folder, UNIT);
   const control = (...args: string[]) => execute('systemctl', ['--user', ...args]);
   const reload = () => control('daemon-reload');
-  /** The state of a unit is on stdout, also for exit codes above 0. Without a bus there is none. */
+  /** The state of a unit is on stdout, also for exit codes above 0. Empty without a bus. */
   const state = async () => {
     const outcome = await outcomeOf('systemctl', ['--user', 'is-active', UNIT]);
     if (outcome.code === 0 || outcome.stdout !== '') return outcome.stdout;
@@ -51,7 +51,7 @@ function systemd(env: NodeJS.ProcessEnv): ServiceManager {
   const remove = async () => {
     const refused = await refusal(control('disable', '--now', UNIT));
     rmSync(file, { force: true });
-    // What `disable` removes, where it could not.
+    // The links that `disable` removes, where it failed.
     rmSync(join(folder, 'default.target.wants', UNIT), { force: true });
     return (await refusal(reload())) ?? refused;
   };
@@ -151,7 +151,7 @@ const NO_GUI =
   'launchd runs agents in a session at the screen. Sign in there, and run the command again. ' +
   'Without a service: svc start';
 
-/** Writes the definition and starts the service. A failure restores the definition of before. */
+/** Writes the definition and starts the service. On failure the previous definition is restored. */
 async function define(
   file: string,
   text: string,
@@ -173,7 +173,7 @@ async function define(
   }
 }
 
-/** What a command of the manager was refused for; null for nothing. */
+/** Why the manager refused a command; null if it did not. */
 function refusal(command: Promise<unknown>): Promise<SvcError | null> {
   return command.then(
     () => null,

@@ -8,7 +8,7 @@ import type { Limits } from '../../limits.ts';
 import { installationOf, lastingPath } from '../installed.ts';
 import { programFile } from '../program-file.ts';
 
-/** What a service manager has to know of the daemon. */
+/** The daemon, as a service manager needs it. */
 export interface Service {
   /** The command line that runs the daemon in the foreground. */
   command: readonly string[];

@@ -52,7 +52,7 @@ function argument(text: string): string {
   return quoted(text).replaceAll('$', '$$$$');
 }
 
-/** What gives this shell a systemd of its user. */
+/** The hint that gives this shell a systemd of its user. */
 export function noBusHint(env: NodeJS.ProcessEnv): string {
   const uid = process.getuid?.() ?? 0;
   const folder = `/run/user/${uid}`;

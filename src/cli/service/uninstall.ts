@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { note, printJson, say } from '../print/output.ts';
 import { serviceManager } from './managers.ts';
 
-/** Removes the definition also where the service manager cannot be asked. */
+/** Removes the definition also where the service manager cannot be queried. */
 export async function run({ json }: Context): Promise<number> {
   const manager = serviceManager();
   const { installed } = await manager.status();
@@ -14,7 +14,7 @@ export async function run({ json }: Context): Promise<number> {
     say(
       installed
         ? `svc is no longer a service of ${manager.name}. Its home is untouched.`
-        : `svc is no service of ${manager.name}.`,
+        : `svc is not a service of ${manager.name}.`,
     );
     if (problem !== null) noteRefused(problem);
   }

@@ -10,9 +10,9 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   return 0;
 }
 
-/** What ended with a token. */
+/** The requests and runs that ended with a token. */
 export function endedText(cancelled: number, keep_runs: boolean): string {
-  if (keep_runs) return 'Its requests have ended. Its runs go on.';
+  if (keep_runs) return 'Its requests have ended. Its runs continue.';
   const runs = cancelled === 1 ? '1 run was' : `${cancelled} runs were`;
   return `Its requests have ended, and ${runs} cancelled.`;
 }

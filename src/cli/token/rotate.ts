@@ -27,8 +27,8 @@ interface Rotated {
 
 /**
  * A running daemon replaces the token and disconnects the clients of the old one. Without one, the
- * file is replaced; a daemon that started meanwhile may have read the old file, so it is asked
- * again.
+ * file is replaced; a daemon that started meanwhile may have read the old file, so the
+ * request is repeated.
  */
 async function rotate(paths: Paths, keep_runs: boolean): Promise<Rotated> {
   const attempt = () => askDaemon(paths, 'token.rotate', { keep_runs });

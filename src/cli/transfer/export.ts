@@ -65,5 +65,5 @@ async function write(source: LogSource, output: Output, signal: AbortSignal): Pr
 
 function written(writers: number): string {
   const who = writers === 1 ? 'A daemon writes' : `${writers} daemons write`;
-  return `${who} this log. What was recorded since the export began is not in it.`;
+  return `${who} this log. Events recorded since the export began are not in it.`;
 }

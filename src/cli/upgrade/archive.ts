@@ -25,7 +25,7 @@ import { type Candidate, describe, refused } from './candidate.ts';
  * Checks the digest of an archive, unpacks it and asks its program. Calls `use`, and removes the
  * folder. Throws upgrade_refused.
  *
- * The digest is that of a copy in a folder of this user, and the copy is unpacked. So no other user
+ * The digest is that of a copy in a folder of this user, and the copy is unpacked. No other user
  * can replace the archive between the two.
  */
 export async function withArchive<T>(
@@ -76,7 +76,7 @@ function notUnpacked(file: string, { isMissing, message }: ProgramFailure) {
 }
 
 function notWhole(file: string, why: string) {
-  return refused(`${file} is no whole archive of svc: ${why}. Nothing was changed.`, AGAIN);
+  return refused(`${file} is not a complete archive of svc: ${why}. Nothing was changed.`, AGAIN);
 }
 const AGAIN = 'Download it again, with its SHA256SUMS.';
 const NAMED = 'Name the archive of a version, or the folder that has it and its SHA256SUMS.';
@@ -124,7 +124,7 @@ async function archiveIn(path: string): Promise<string> {
     throw refused(`${path}: ${whyUnusable(cause)}.`, NAMED);
   });
   if (found.isFile()) return path;
-  if (!found.isDirectory()) throw refused(`${path} is no file.`, NAMED);
+  if (!found.isDirectory()) throw refused(`${path} is not a file.`, NAMED);
   const sums = await sumsIn(path);
   if (sums === null) throw refused(`The folder ${path} has no SHA256SUMS.`, NAMED);
   const names = [...sums.keys()].filter((name) => name.endsWith(`-${SYSTEM}.tar.gz`));

@@ -4,7 +4,7 @@ import { SvcError } from '../../errors.ts';
 import { SYSTEM } from '../../home/platform.ts';
 import { runProgram } from '../foreign-program.ts';
 
-/** Another build, which runs here, and what it says of itself. */
+/** Another build that runs here, and its description of itself. */
 export interface Candidate {
   /** Its folder, which has `bin/svc` and `install.sh`. */
   root: string;
@@ -43,7 +43,7 @@ export async function describe(
   return { ...said, root: realpathSync(root) };
 }
 
-/** What the program or its package says of itself. */
+/** The description that the program or its package gives of itself. */
 function read<T extends object>(root: string, text: () => string): T {
   try {
     const said: unknown = JSON.parse(text());

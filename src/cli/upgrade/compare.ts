@@ -29,8 +29,8 @@ const SHOWN = 10;
 
 /**
  * Folds the log with two builds side by side, and compares the states of all machines. The log is
- * read from the running daemon, which goes on. Without one, it is read from a copy. Null: there is
- * no log.
+ * read from the running daemon, which continues. Without one, it is read from a copy. Null: there
+ * is no log.
  *
  * 1. Both read the same events. Each has its own process, so a build that fails harms nothing.
  * 2. Only fields that both know are compared: a new version may know more of a state.
@@ -120,7 +120,7 @@ async function* eventsOfChanged(log: OpenLog, after_seq: number) {
     }
 }
 
-/** What differs, as a sentence; null for the same state. */
+/** The differences, as a sentence; null for the same state. */
 function difference(old: Folded, now: Folded): string | null {
   const { stream } = old;
   if (old.refused?.seq !== now.refused?.seq) {
@@ -141,7 +141,7 @@ function difference(old: Folded, now: Folded): string | null {
 
 interface Fold {
   write(text: string): Promise<unknown>;
-  /** Resolves with what it failed with; null for success. */
+  /** Resolves with its error; null for success. */
   end(): Promise<string | null>;
   kill(): void;
 }

@@ -7,7 +7,7 @@ import { machineOf, unknownKind } from '../../kernel/index.ts';
 import { type StoredEvent, toEvent } from '../../kernel/store/index.ts';
 import { writeAll } from '../print/output.ts';
 
-/** What one build knows of one stream: its state, and a digest of each field of its context. */
+/** One stream as a build folds it: its state, and a digest of each field of its context. */
 export interface Folded {
   stream: string;
   seq: number;

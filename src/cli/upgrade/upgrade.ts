@@ -22,13 +22,13 @@ import { type Candidate, describe, refused } from './candidate.ts';
 import { type Comparison, compareBuilds } from './compare.ts';
 
 /**
- * Replaces this build by the one of an archive, or by the one before.
+ * Replaces this build by the one of an archive, or by the previous one.
  *
  * 1. The other build folds the log beside the daemon. A state that differs refuses the switch.
  * 2. One rename of a link switches the program.
- * 3. The new daemon is started while the old one runs, and stops it itself. So the end of this
- *    command, at any time, leaves one of them.
- * 4. It waits until the other build has folded what the old one recorded last, too.
+ * 3. The new daemon is started while the old one runs, and stops it itself. One of them stays,
+ *    whenever this command ends.
+ * 4. It waits until the other build has folded the last records of the old one, too.
  */
 export async function run(context: Context): Promise<number> {
   if (context.flags.fold !== true) return upgrade(context);
@@ -124,7 +124,7 @@ async function compareAndSwitch(
     );
   const compareRest = async () => {
     const rest = await compare(found?.last_seq ?? 0).catch((error: Error) => {
-      note(`What was recorded meanwhile was not compared: ${error.message}`);
+      note(`Events recorded meanwhile were not compared: ${error.message}`);
       return null;
     });
     refuseDifferences(candidate, rest, { paths, json }, `svc ${programVersion()} runs again.`);
@@ -225,8 +225,8 @@ function isOfThisProgram({ program }: RuntimeFile): boolean {
 
 /**
  * The daemon of the program that is in use now takes over. Of a service, its manager starts it.
- * If the new daemon is killed before it has stopped the old one, that one runs on. If it is killed
- * later, the next start is here.
+ * If the new daemon is killed before it has stopped the old one, the old one runs on. If it is
+ * killed later, the next start is here.
  */
 async function handOver(
   home: string,
@@ -239,7 +239,7 @@ async function handOver(
   const isService = service.installed && service.state === 'active';
   const words = isService ? SERVICE : ['start', '--replace', '--wait', TAKEOVER_S];
   const taken = runProgram(svc, words);
-  if (!json) note('The new daemon takes over: runs that are active go on with it.');
+  if (!json) note('The new daemon takes over: active runs continue with it.');
   let isOver = false;
   const over = () => {
     isOver = true;

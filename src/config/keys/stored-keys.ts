@@ -130,7 +130,7 @@ export class StoredKeys {
     return 'file';
   }
 
-  /** An old key in the keychain harms no request, so a failure is no error. */
+  /** An old key in the keychain harms no request, so a failure is not an error. */
   private async forget(entry: Entry | null): Promise<void> {
     if (entry?.account == null) return;
     this.recent.delete(entry.account);
@@ -160,7 +160,7 @@ type Entry = v.InferOutput<typeof entrySchema>;
 
 const what = (id: string) => `The stored key of ${id}`;
 
-/** The receiver of the key: the origin of the address, or what the adapter makes one of. */
+/** The receiver of the key: the origin of the address, or the adapter with its options. */
 function addressOf({ base_url, adapter, options }: KeyOwner): string {
   if (base_url !== null) return new URL(base_url).origin;
   const named = Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -171,7 +171,7 @@ function isMissing(error: unknown): boolean {
   return ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
 }
 
-/** A key of a server of tools: only this server gets it, under this name. */
+/** A key of a tool server: only this server gets it, under this name. */
 export function mcpKey(server: string, name: string): { id: string; owner: KeyOwner } {
   const options = { server, name };
   return {
@@ -180,7 +180,7 @@ export function mcpKey(server: string, name: string): { id: string; owner: KeyOw
   };
 }
 
-/** The login at a server of tools. No reference of the configuration leads to it. */
+/** The login at a tool server. No reference of the configuration leads to it. */
 export function mcpLogin(keys: StoredKeys, server: string): LoginStore {
   const id = `mcp.${server}.@login`;
   const owner = { key: null, base_url: null, adapter: 'mcp-login' as never, options: { server } };

@@ -10,7 +10,7 @@ export interface AdapterSpec {
   base_url: string | null;
   /** Its options, by name, with their meaning. */
   options: Readonly<Record<string, string>>;
-  /** What a provider must set: one of these fields or options of each list. */
+  /** Required settings: one of these fields or options of each list. */
   needs: readonly (readonly string[])[];
   /** Its protocol has a place for the verbosity of an answer. */
   verbosity?: true;
@@ -79,7 +79,7 @@ export const adapters = {
     base_url: null,
     options: {
       resource: 'Name of the resource in Azure: the first part of its address.',
-      deployment: 'Deployment that answers, whatever model is asked.',
+      deployment: 'Deployment that answers, whatever model is requested.',
       api_version: 'Version of the API, such as v1.',
       api: 'API of OpenAI: responses (default) or chat.',
     },

@@ -18,9 +18,9 @@ export interface KnownProvider {
   key_env: string | null;
   /** Where its keys are made. Null: it has none, or makes them at its own address. */
   keys_at: string | null;
-  /** The server goes on with a message of the assistant. */
+  /** The server continues a message of the assistant. */
   continues?: true;
-  /** Where its requests have what others have no place for. */
+  /** The fields of its requests for options that other APIs lack. */
   places?: Places;
   /** Other addresses of a server on this machine, such as that of its next version. */
   also_at?: readonly string[];
@@ -230,13 +230,13 @@ export const knownProviders = {
   jan: { ...SERVER, name: 'Jan', base_url: 'http://127.0.0.1:1337/v1' },
 } as const satisfies Record<string, KnownProvider>;
 
-/** Whether svc starts the server, and it goes on with a message of the assistant. */
+/** Whether svc starts the server, and it continues a message of the assistant. */
 export function goesOn(config: { like?: string | null; command?: object | null }): boolean {
   const { like = null, command = null } = config;
   return like !== null && command !== null && knownProvider(like)?.continues === true;
 }
 
-/** Where a provider takes what others have no place for. */
+/** The fields of a provider for options that other APIs lack. */
 export function placesOf({ like = null }: { like?: string | null }): Places {
   return (like === null ? undefined : knownProvider(like)?.places) ?? {};
 }

@@ -5,7 +5,7 @@ import { type ProviderConfig, readProvider, withDefaults } from './provider.ts';
 
 /**
  * The settings of a provider that a request adds. No request names a package to load or a command
- * to start: that is code with the rights of the daemon. Throws what `readProvider` throws, with
+ * to start: that is code with the rights of the daemon. Throws the errors of `readProvider`, with
  * `where` at the beginning, and invalid_request for a package or a command.
  */
 export function addedProvider(id: string, config: unknown, where: string): ProviderConfig {
@@ -33,12 +33,12 @@ function refuseCode({ adapter, command }: ProviderConfig): void {
  *
  * 1. A given value replaces the present one. Headers and options are replaced by name; null removes
  *    one.
- * 2. What follows from other settings follows again: a new address decides the kind, unless the
+ * 2. Derived settings are derived again: a new address decides the kind, unless the
  *    kind was set.
  * 3. The key goes to no other server. A change of the server drops its reference, unless the change
  *    names one.
  *
- * Throws what `addedProvider` throws.
+ * Throws the errors of `addedProvider`.
  */
 export function changedProvider(
   id: string,

@@ -36,7 +36,7 @@ export interface ProviderConfig {
 
 interface Field<T> {
   meaning: string;
-  /** What a value must be; it ends "<field> must be …". */
+  /** The valid form of a value; it ends "<field> must be …". */
   expects: string;
   /** Undefined: malformed. `fail` says something more exact. */
   read(value: unknown, fail: (what: string) => never): T | undefined;

@@ -46,7 +46,7 @@ export function saveProvider(
 }
 
 /**
- * Removes a provider; an unknown one is no error. Throws invalid_request for one of the user's
+ * Removes a provider; an unknown id is not an error. Throws invalid_request for one of the user's
  * file.
  */
 export function removeProvider(configFile: string, id: string): Promise<void> {
@@ -94,7 +94,7 @@ function placeInConfig(configFile: string, id: string): string | null {
   return found === undefined ? null : config.where(found.node.offset);
 }
 
-/** What a later start reads as the same settings. */
+/** The form in which a later start reads the same settings. */
 function written(config: ProviderConfig): Providers {
   const hasRow = config.like !== null;
   return Object.fromEntries(

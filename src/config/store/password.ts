@@ -24,7 +24,7 @@ export function readPasswordFile(file: string): string {
   try {
     const stat = statSync(file);
     if (!stat.isFile() || stat.size > KEY_FILE_BYTES_MAX)
-      return refuse('is no file of a password', 'Its content is the password, in one line.');
+      return refuse('is not a password file', 'Its content is the password, in one line.');
     if ((stat.mode & platform.others) !== 0)
       return refuse('can be used by other users', `Let only its owner read it: chmod 600 ${file}`);
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');

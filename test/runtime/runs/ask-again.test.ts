@@ -108,7 +108,7 @@ for (const [path, body] of [
     assert.not.match(whole.text, '{\\"a\\":\\"x\\"}');
     assert.is(real.provider.asked.length, 2);
     const streamed = await post(true);
-    assert.match(streamed.text, 'does not fit the form that was asked for');
+    assert.match(streamed.text, 'does not have the requested form');
     assert.is(real.provider.asked.length, 3);
   });
 
