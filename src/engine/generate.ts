@@ -259,7 +259,8 @@ function tokenLogprob(model: Model, token: Token, { logprob, top }: Score): Toke
  * Whether an answer repeats itself without end: its last tokens are one sequence, again and again.
  *
  * 1. The repetition has `least` tokens, and the sequence comes `TIMES_LEAST` times. 0: never.
- * 2. It depends on the tokens of the answer alone. So a resumed answer stops at the same one.
+ * 2. It depends on the tokens of the answer alone. A resumed answer therefore stops at the same
+ *    token.
  * 3. A token costs the same, however long the answer is.
  */
 export class Repetition {

@@ -1,7 +1,7 @@
 /**
  * Grammars of clients, in the notation of llama.cpp (GBNF). They are read here: the parser of
- * llama.cpp does not end for some texts, and aborts for others. It gets the rules that `writeRules`
- * spells, which have neither groups nor repetitions.
+ * llama.cpp does not end for some texts, and aborts for other texts. It gets the rules that
+ * `writeRules` spells, which have neither groups nor repetitions.
  */
 
 /** One letter of these ranges, both ends included. */
@@ -203,7 +203,7 @@ class Parser {
       const code = isEscaped ? this.escape() : (this.text.codePointAt(this.at) as number);
       if (!isEscaped) this.at += code > 0xffff ? 2 : 1;
       if (code > TOP || (code >= 0xd800 && code <= 0xdfff) || (code === 0 && end === '"'))
-        this.fail('this is no letter of a text');
+        this.fail('this is not a letter of a text');
       all.push({ code, isEscaped });
     }
     this.at += 1;
@@ -356,7 +356,7 @@ export function writeRules(rules: Rules): string {
 function spelled({ ranges, isOther }: Letter): string {
   const hex = (code: number) =>
     code > 0xff ? String.fromCodePoint(code) : `\\x${code.toString(16).padStart(2, '0')}`;
-  // llama.cpp ends each token with a zero, which is no letter.
+  // llama.cpp ends each token with a zero, which is not a letter.
   const known = isOther ? ranges : ranges.map(([from, to]) => [Math.max(1, from), to] as const);
   const parts = known.map(([from, to]) => (from === to ? hex(from) : `${hex(from)}-${hex(to)}`));
   return isOther && parts.length === 0 ? '.' : `[${isOther ? '^' : ''}${parts.join('')}]`;

@@ -64,6 +64,6 @@ export class EventStream {
 }
 
 const FED_BYTES = 4096;
-/** A longer id is no use in a header. */
+/** A longer id cannot be used in a header. */
 const ID_MAX = 1024;
 const RETRY_MS = { least: 100, most: 86_400_000 };

@@ -14,8 +14,8 @@ type Settings = Pick<AddressedConfig, 'base_url' | 'stream'> & Partial<Addressed
 
 /**
  * The body of a request for a chat completion. It has only what the run says: some servers refuse
- * unknown parameters. A field that is undefined is not sent. Throws capability_missing for what no
- * server would understand.
+ * unknown parameters. A field that is undefined is not sent. Throws capability_missing for fields
+ * that no server understands.
  *
  * OpenAI's newer models refuse `max_tokens`; most other servers know only that name, and a setting
  * says another one. OpenAI takes no reasoning in messages.
@@ -132,7 +132,10 @@ function textIn(content: readonly MessagePart[], types: readonly MessagePart['ty
   return content.map((part) => (types.includes(part.type) ? textOf(part) : '')).join('');
 }
 
-/** The arguments are JSON, because servers parse them. What is none becomes a JSON text. */
+/**
+ * The arguments are JSON, because servers parse them. Anything that is not JSON is encoded as a
+ * JSON string.
+ */
 function callOf(part: MessagePart): object[] {
   if (part.type !== 'tool_call') return [];
   const { id, name, arguments: written } = part;

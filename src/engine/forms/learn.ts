@@ -6,7 +6,7 @@ import { NAME, type Pattern } from './pattern.ts';
  * have in common belongs to the form: no id, no name and no question of one of them.
  */
 
-/** What a conversation says. No template has these words. */
+/** The words of a sample conversation. No template has them. */
 export interface Probe {
   readonly question: string;
   readonly answer: string;
@@ -144,7 +144,7 @@ function borderBefore(text: string, index: number): number {
   return index - (/[<[][^<>[\]\s]*$/.exec(text.slice(0, index))?.[0].length ?? 0);
 }
 
-/** The end of a call is followed by the end of the answer, which is no text. */
+/** The end of a call is followed by the end of the answer, which is not text. */
 function beforeEnd(text: string, end: string): string {
   const at = end === '' ? -1 : text.indexOf(end);
   return at < 0 ? text : text.slice(0, at);

@@ -87,8 +87,8 @@ export function isNote(schema: Schema): boolean {
 }
 
 /**
- * One schema for the values that all of them allow. False: there are none. Of a word that cannot be
- * said for both, the first one stays, and `onLost` hears of it.
+ * One schema for the values that all of them allow. False: there are none. Where two values of a
+ * keyword cannot be combined, the first one stays, and `onLost` gets the keyword.
  */
 export function mergeSchemas(
   schemas: readonly unknown[],

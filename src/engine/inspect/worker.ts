@@ -87,7 +87,7 @@ async function architectures(): Promise<ReadonlySet<unknown>> {
 
 const LIST = 'dist/gguf/types/GgufMetadataTypes.js';
 
-/** What the engine does with the template, and what users see of it. */
+/** How the engine uses the template, and what users see of it. */
 function templateOf(
   entries: Entries,
   named: readonly string[],

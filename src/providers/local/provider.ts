@@ -73,7 +73,7 @@ export interface LocalProviderOptions {
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
   hasRun?: (run_id: string) => Promise<boolean>;
-  /** What runs with images and sound need. Absent: there are none. */
+  /** The servers for runs with images and sound. Absent: such runs are refused. */
   media?: MediaPorts;
   log: Log;
   env?: NodeJS.ProcessEnv;
@@ -191,7 +191,7 @@ export function createLocalProvider({
       const call_key = run_id.replace(/^run_/, '');
       const order = ({ defaults }: ModelFile) => {
         const own = orderFor(withDefaults(request, defaults), limits);
-        // What was computed by itself so far continues so: then it continues identically.
+        // A run that was computed alone so far stays alone: then it continues identically.
         const exact = own.exact || (resume !== null && !resume.batched);
         return { ...own, exact, client, call_key, resume };
       };
@@ -402,7 +402,7 @@ const NOT_BUILT_IN = {
   reranking: ['ranks no documents', 'Use a model whose capabilities have reranking.'],
 } as const;
 
-/** A process is asked to exit, then killed, then given up. */
+/** A process is asked to exit, then killed, then abandoned. */
 const UNLOADS = 3;
 
 /** A new answer to the request. */
