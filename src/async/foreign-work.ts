@@ -207,7 +207,7 @@ function excessOf(signal: NodeJS.Signals | null): Excess {
   return signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' ? 'memory' : 'crash';
 }
 
-/** Memory of a process that does nothing yet, with what it has loaded. */
+/** Memory of a process without work, with its loaded code. */
 export const PROCESS_BYTES = 128 * 1024 * 1024;
 /** How much longer the clock may run: the machine may be busy with other work, or have slept. */
 const CLOCK_FACTOR = 12;

@@ -78,7 +78,7 @@ export class TurnBudget {
       go();
     }
     this.waiting.splice(0, served);
-    // This turn does what was released. The bytes come back in the next one.
+    // This turn does the released works. The bytes come back in the next turn.
     if (served > 0 || this.waiting.length > 0) this.set();
   }
 }

@@ -267,7 +267,9 @@ export class Repetition {
   private readonly least: number;
   /** The last tokens, in a ring. */
   private readonly last = new Int32Array(PERIOD_MAX);
-  /** For each distance: how many last tokens equal the one that is so far before them. */
+  /**
+   * For each distance: how many of the last tokens equal the token at that distance before them.
+   */
   private readonly same = new Uint32Array(PERIOD_MAX + 1);
   private count = 0;
 

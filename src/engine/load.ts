@@ -297,7 +297,7 @@ const BUILT_IN_THREADS = 1;
 /** Another way to compute tokens has another speed. */
 const DECODER = 'decoder 2';
 
-/** What identifies a measurement. */
+/** The fields that identify a measurement. */
 async function measuring(
   model: Model,
   order: LoadOrder,
@@ -361,7 +361,7 @@ function tokenCost(gain: number | null, tokens: number): number {
 /** `usual`: of a small model on a processor. `least`: a short measurement can show none. */
 const TOKEN_COST = { usual: 0.5, least: 0.1 };
 
-/** What the daemon gets to know of a model whose load began then. */
+/** The facts that the daemon gets about a loaded model. */
 export function infoOf(
   { llama, gpuLayers }: Pick<Model, 'llama' | 'gpuLayers'>,
   startedAt: number,

@@ -307,7 +307,7 @@ function refuseLoops(rules: readonly Rule[]): void {
     if (state.get(number) === 'done') return;
     const { name, ways } = rules[number] as Rule;
     if (state.get(number) === 'open') {
-      const which = name === '' ? 'A repetition of what may be empty' : `The rule ${name}`;
+      const which = name === '' ? 'A repetition of a part that may be empty' : `The rule ${name}`;
       throw new GrammarError(`${which} comes to itself before any letter.`);
     }
     state.set(number, 'open');
@@ -326,7 +326,7 @@ function isKnown(part: Element, known: ReadonlySet<number>): boolean {
   return typeof part === 'number' && known.has(part);
 }
 
-/** The rules with a way that has a property, if this is known of the rules in the way. */
+/** The rules with a way that has a property, given the rules that are known to have it. */
 function grown(
   rules: readonly Rule[],
   has: (way: readonly Element[], known: ReadonlySet<number>) => boolean,

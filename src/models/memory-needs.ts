@@ -86,8 +86,8 @@ export function memoryNeeds(
 }
 
 /**
- * The most parallel runs that fit, with what they need. Fewer than one at a time do not exist, so
- * the result may be above the bound. By the memory there are more than the least only where another
+ * The most parallel runs that fit, with their needs. Fewer than one at a time do not exist, so the
+ * result may be above the bound. By the memory there are more than the least only where another
  * model of this size fits beside them.
  */
 export function planFor(
@@ -122,8 +122,8 @@ export interface MemoryThere extends MemoryMost {
 }
 
 /**
- * Whether a model fits, in figures and in words: what every list, download and load says. Without a
- * shape the size of the weights has to do.
+ * Whether a model fits, in figures and in words, for every list, download and load. Without a shape
+ * the size of the weights has to do.
  */
 export function fitOf(
   model: ModelShape | { weights: number },

@@ -35,8 +35,8 @@ export interface ChildOptions {
  *
  * 1. It leads a group of processes, which is killed when the server exits, and when the daemon is
  *    gone.
- * 2. All that it prints on stdout passes the gate. A server that exceeds a bound is killed.
- * 3. What it prints on stderr goes to the log of the daemon, without its secrets.
+ * 2. All its output on stdout passes the gate. A server that exceeds a bound is killed.
+ * 3. Its output on stderr goes to the log of the daemon, without its secrets.
  */
 export class ChildTransport implements Transport {
   onclose?: () => void;

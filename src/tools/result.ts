@@ -52,8 +52,8 @@ class Files {
   }
 
   /**
-   * The line of the text that means a file. Its first bytes say its type: a provider refuses a
-   * request that names another one.
+   * The line of the text that means a file. Its first bytes determine its type: a provider refuses
+   * a request that names another type.
    */
   add(what: string, mimeType: unknown, data: unknown): string {
     const written = typeof data === 'string' ? data.replace(/\s+/g, '') : '';

@@ -68,7 +68,10 @@ const BAD: [grammar: string, about: string][] = [
   ['root ::= "a"\nroot ::= "b"', 'Line 2, column 1: the rule root is there twice.'],
   ['root ::= x', 'Line 1, column 10: there is no rule x.'],
   ['root ::= root "a" | "a"', 'The rule root comes to itself before any letter.'],
-  ['root ::= ("a"*)*', 'A repetition of what may be empty comes to itself before any letter.'],
+  [
+    'root ::= ("a"*)*',
+    'A repetition of a part that may be empty comes to itself before any letter.',
+  ],
   ['root ::= "a" root', 'The rule root has no text that ends.'],
   ['root ::= "a"{5,3}', 'Line 1, column 13: the repetition asks for at least 5 and at most 3.'],
   ['root ::= "a"{2001}', 'Line 1, column 13: a part is repeated more than 2000 times.'],

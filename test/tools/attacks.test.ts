@@ -160,7 +160,7 @@ test('a server cannot ask for a model, for a person, or for folders', async () =
   const { text } = await servers.call('x', 'ask', {}, { ...call(), report });
   const [model, person, folders] = [
     'svc lends no model to a server (sampling).',
-    'svc asks no person for a server (elicitation). Take what the tool needs as its arguments.',
+    'svc asks no one for a server (elicitation). Take the values as arguments of the tool.',
     'svc names no folders to a server (roots). Take them as arguments of its command.',
   ];
   assert.equal(

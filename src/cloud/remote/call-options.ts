@@ -155,7 +155,7 @@ export function refuseUnsupported(warnings: readonly Warning[]): void {
   if (missing !== undefined) throw unsupported(missing.feature ?? 'a part of the request');
 }
 
-/** `what`: a field of a run, or what the SDK calls it. */
+/** `what`: a field of a run, or the name that the SDK gives it. */
 export function unsupported(what: string): SvcError {
   const param = FIELDS[what] ?? what;
   return new SvcError('capability_missing', `The provider cannot be asked for ${param}.`, {

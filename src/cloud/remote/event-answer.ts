@@ -205,7 +205,7 @@ export function unreadable() {
   );
 }
 
-/** svc has no place for it in an answer, and an answer without it would be another one. */
+/** svc has no place for media in an answer, and an answer without them would be incomplete. */
 export function noMedia(what: string): SvcError {
   return new SvcError(
     'capability_missing',

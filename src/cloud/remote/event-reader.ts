@@ -65,7 +65,7 @@ export class EventReader {
     throw this.form === 'document' ? this.noEvents() : tooLarge('one event', eventMax);
   }
 
-  /** Call at the end of the response. The data that no empty line follows. Null: there is none. */
+  /** Call at the end of the response. Returns the data that no empty line follows, or null. */
   end(): string | null {
     if (this.form === 'events' && this.restBytes > 0) {
       const line = Buffer.concat(this.rest, this.restBytes);

@@ -7,7 +7,7 @@ import { quote, type UpstreamError } from './upstream-error.ts';
 
 /** The subject of a request. */
 export interface RequestContext {
-  /** The place of the key. Null: there is none. */
+  /** The place of the key. Null: the provider has no key. */
   key: string | null;
   model: string | null;
 }

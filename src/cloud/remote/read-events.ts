@@ -90,7 +90,7 @@ function failureOf(work: () => void): { thrown: unknown } | null {
   }
 }
 
-/** What comes after the finish reason. Null: nothing that counts. */
+/** The chunks after the finish reason. Null: there is nothing more to read. */
 export async function lateRead(body: Incoming, stage: Stage, until: number) {
   if (stage === 'ended') return null;
   const ms = Math.max(0, until - performance.now());

@@ -263,8 +263,8 @@ function boundForm({ user, system }: NodeJS.CpuUsage): void {
 const FORM_MS = 4000;
 
 /**
- * The seed of one token, from the seed of the run and the position. So a resumed answer continues
- * identically. Never returns the value that means "random" in llama.cpp.
+ * The seed of one token, from the seed of the run and the position. A resumed answer therefore
+ * continues identically. Never returns the value that means "random" in llama.cpp.
  */
 export function seedAt(seed: number, position: number): number {
   let mixed = (seed ^ Math.imul(position + 1, 0x9e3779b1)) >>> 0;

@@ -22,8 +22,8 @@ export interface Slot extends Stateful {
 type Computed = Pick<Slot, 'client' | 'tokens' | 'parts' | 'alone'> & Partial<Pick<Slot, 'states'>>;
 
 /**
- * A sequence for a run, and what it may reuse. `file`: its tokens come from this file. Null: from
- * the sequence.
+ * A sequence for a run, and the tokens that it may reuse. `file`: its tokens come from this file.
+ * Null: from the sequence.
  */
 export interface Taken {
   slot: Slot;

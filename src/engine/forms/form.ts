@@ -41,7 +41,7 @@ export interface ReadAs {
    * A mark that is enough to begin a call. A call that is cut off before its arguments is not text.
    */
   readonly mark?: Pattern;
-  /** Another one after it. */
+  /** Another call after it. */
   readonly next: Pattern;
   /** Marks that may come after a call. They are not text. */
   readonly close: readonly Pattern[];
@@ -196,7 +196,7 @@ export function keyed({ open, close, ...row }: Row & { open: string; close: stri
   };
 }
 
-/** Its first text, or the one that may be missing. */
+/** Its first text, or its optional text. */
 function markOf([first]: Pattern): Pick<ReadAs, 'mark'> {
   if (typeof first === 'string') return { mark: [first] };
   return typeof first === 'object' && 'maybe' in first ? { mark: first.maybe } : {};

@@ -123,7 +123,7 @@ export function learnThoughts(all: readonly [Shown, Shown]): ThoughtRow | null {
   };
 }
 
-/** What both texts have around what differs. Null: nothing. */
+/** The common beginning and end of two texts that differ between them. Null: none. */
 function common(a: string, b: string): Head | null {
   if (a === b) return a === '' ? [] : [a];
   const begin = sameBeginning(a, b);
@@ -171,7 +171,7 @@ function placeOf(
 }
 const MARK_MAX = 200;
 
-/** The length of what both texts begin with. */
+/** The length of the common beginning. */
 function sameLength(a: string, b: string): number {
   let length = 0;
   while (length < a.length && a[length] === b[length]) length += 1;

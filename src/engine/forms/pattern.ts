@@ -12,7 +12,7 @@ export type Part =
   /** White space counts. */
   | { readonly exact: string }
   | { readonly maybe: Pattern }
-  /** The first one that is there. */
+  /** The first pattern that matches. */
   | { readonly one: readonly Pattern[] }
   /** A word that the model chooses, such as an id. */
   | { readonly word: RegExp; readonly most: number }

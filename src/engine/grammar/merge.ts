@@ -139,7 +139,10 @@ function mergeItems(one: Schema, other: Schema, onLost: (word: string) => void):
   return { prefixItems: undefined, additionalItems: undefined, items: undefined, ...some };
 }
 
-/** What one schema says of further properties also holds for those that only the other one has. */
+/**
+ * The rule of one schema for further properties also holds for those that only the other schema
+ * has.
+ */
 function mergeProperties(one: Schema, other: Schema): Schema {
   const names = [one, other].flatMap(({ properties }) =>
     isRecord(properties) ? Object.keys(properties) : [],

@@ -181,7 +181,7 @@ interface Part {
 
 const NOTHING: Part = { isOptional: true, first: [], more: [], size: 0, readings: 1 };
 const ANY: readonly Range[] = [[0, 0x10ffff]];
-/** Any letters: what a pattern without `^` begins with. */
+/** Any letters: the beginning of a pattern without `^`. */
 const ANYTHING: Part = { isOptional: true, first: ANY, more: ANY, size: 1, readings: 1 };
 
 /**

@@ -415,7 +415,7 @@ function second<T>([, value]: readonly [unknown, T]): T {
   return value;
 }
 
-/** One of these shapes. Fixed values are one choice, which shares what they begin with. */
+/** One of these shapes. Fixed values are one choice, which shares their beginnings. */
 function oneOf(shapes: readonly Shape[]): Shape {
   const texts = shapes.flatMap((shape) => (shape.kind === 'values' ? shape.texts : []));
   const others = shapes.filter(({ kind }) => kind !== 'values');

@@ -49,7 +49,7 @@ export interface ArrayShape {
 export const ANY: Shape = { kind: 'any' };
 export const NEVER: Shape = { kind: 'never' };
 
-/** Shapes that others refer to, by their place in the schema. */
+/** Shapes that other shapes refer to, by their place in the schema. */
 export type NamedShapes = ReadonlyMap<string, Shape>;
 
 /**

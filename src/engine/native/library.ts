@@ -105,7 +105,7 @@ function defineStructures(): void {
     types.set(name, koffi.struct(name, fields));
 }
 
-/** What `checkLayouts` asks. */
+/** The functions that `checkLayouts` calls. */
 type Asked = Pick<
   Functions,
   | 'llama_version'

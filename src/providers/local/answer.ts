@@ -49,7 +49,7 @@ abstract class EndsOnce implements Reply {
     this.finish(failure);
   }
 
-  /** What whole work used. Throws SvcError. Null: the work was stopped. */
+  /** The usage of finished work. Throws SvcError. Null: the work was stopped. */
   protected async used(): Promise<Usage | null> {
     await this.ended;
     if (this.end instanceof SvcError) throw this.end;

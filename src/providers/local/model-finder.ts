@@ -214,7 +214,7 @@ export class ModelFinder {
     return { id: `local/${name}`, name, path };
   }
 
-  /** The models that nothing is known against. */
+  /** The models without a known problem. */
   private async usable(): Promise<ModelFile[]> {
     const others = (await this.otherModels()).filter(({ problem }) => problem === undefined);
     return [...(await this.files()), ...others.map(fileOf)];

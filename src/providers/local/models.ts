@@ -112,7 +112,7 @@ export class LocalModels {
     return { name, file: await this.finder.find(name).catch(() => null) };
   }
 
-  /** What rows of the configuration have for a file, by its names. */
+  /** The values that the configuration has for a file, by its names. */
   private async namedFor(
     { path }: ModelFile,
     rows: readonly ByModel<string | readonly string[]>[] = [],
@@ -154,7 +154,7 @@ export class LocalModels {
     );
   }
 
-  /** The models folder, and what downloads left in it. */
+  /** The models folder, and the unfinished downloads in it. */
   async place(): Promise<{ folder: string; partial: PartialModel[] }> {
     const { folder, limits } = this.options;
     const partial = await partialsIn(folder, limits.local_models);
@@ -203,7 +203,9 @@ export class LocalModels {
     };
   }
 
-  /** Throws model_unknown, model_invalid and invalid_request for what cannot be loaded so. */
+  /**
+   * Throws model_unknown, model_invalid and invalid_request for a model that cannot be loaded so.
+   */
   async check(created: CreatedModel): Promise<void> {
     const { path } = await this.finder.made(created);
     const { adapters = [], chat_template } = created;

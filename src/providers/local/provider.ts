@@ -195,7 +195,7 @@ export function createLocalProvider({
         const exact = own.exact || (resume !== null && !resume.batched);
         return { ...own, exact, client, call_key, resume };
       };
-      // What computed the answer so far.
+      // The threads and file that computed the answer so far.
       const threads = threadsFor(resume?.threads ?? null);
       const needs = { ...ANY, threads, model_file: resume?.model_file ?? null };
       const asked = await engines.ask(request.model, { order, needs, reply: answer }, signal);
@@ -434,7 +434,7 @@ function threadsFor(recorded: number | null): number | null {
 
 const answer = (threads: number | null) => new Answer(threads);
 
-/** All of what an engine computes. Throws the reason of the signal, and engine_failed. */
+/** The whole result of an engine. Throws the reason of the signal, and engine_failed. */
 async function wholeOf<T>(
   { reply }: StartedReply<{ whole(): Promise<T | null> }>,
   signal: AbortSignal,

@@ -120,7 +120,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     return this.isGone ? this.loss(this.computing) : thrown;
   }
 
-  /** The tokens of a text: what llama-server says, or else an estimate. */
+  /** The number of tokens of a text, from llama-server or else an estimate. */
   async tokensIn(text: string): Promise<number> {
     const reply = await this.reply('/tokenize', JSON.stringify({ content: text }));
     const { tokens } = asRecord(
