@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-/** The process that works on content of others: see `ForeignWork`, which starts it. */
+/** The process that works on third-party content: see `ForeignWork`, which starts it. */
 
 /** Sent when the work begins, so that the start of the process does not count. */
 export const BEGUN = 'begun';

@@ -7,17 +7,17 @@ import { createGate } from './gate.ts';
 import { callAfter } from './timers.ts';
 
 /**
- * Work on content that others made, such as a file or a schema. It may need any time and any
- * memory, so it is done in another process, which can be killed.
+ * Work on third-party content, such as a file or a schema. It may need any time and any memory, so
+ * it is done in another process, which can be killed.
  *
  * 1. A thread would not do. V8 ends the whole process when one allocation exceeds the heap of a
  *    thread, whatever limit the thread has.
  * 2. A process answers one question at a time. One that exceeded a bound gets no other question.
- * 3. An owner of content has one question at work. So what is slow of one does not keep all
- *    processes from the others.
+ * 3. An owner of content has one question at work. So one slow owner does not keep all processes
+ *    from the others.
  * 4. A process knows nothing of the user: it gets no variables but the folder of compiled code.
- * 5. The bound of time is one of processor time. On a busy machine, or after a pause, a clock says
- *    nothing about the content. So by the clock there is twelve times as much.
+ * 5. The time limit counts processor time. On a busy machine, or after a pause, a clock says
+ *    nothing about the content. So the limit by the clock is twelve times as long.
  */
 
 export interface ForeignWorkOptions {
@@ -59,7 +59,7 @@ export class ForeignWork<Q, A> {
     this.inPlace = createGate(options.places);
   }
 
-  /** Throws descriptors_exhausted, busy, what the work threw, and the reason of the signal. */
+  /** Throws descriptors_exhausted, busy, the error of the work, and the reason of the signal. */
   async ask(question: Q, { owner, ...bounds }: Asking): Promise<Outcome<A>> {
     const work = () => this.inPlace(() => this.work(question, bounds));
     if (owner === undefined) return work();
@@ -162,7 +162,8 @@ class Child {
     let isAnswered = false;
     try {
       if (!this.isUsable) this.settle({ excess: 'crash' });
-      // Without a free descriptor there is no process: its error, which follows, says so.
+      // Without a free descriptor no process starts. Its `error` event, which follows, has the
+      // cause.
       else if (this.process.pid !== undefined)
         this.process.send({ question, ms } satisfies Asked<unknown>, (failure) => {
           if (failure !== null) this.lose({ failure });
@@ -206,9 +207,9 @@ function excessOf(signal: NodeJS.Signals | null): Excess {
   return signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' ? 'memory' : 'crash';
 }
 
-/** Memory of a process that does nothing yet, with what it has loaded. */
+/** Memory of a process without work, with its loaded code. */
 export const PROCESS_BYTES = 128 * 1024 * 1024;
-/** So much longer may a machine take that has others to work for, or that slept. */
+/** How much longer the clock may run: the machine may be busy with other work, or have slept. */
 const CLOCK_FACTOR = 12;
 /** For a process to start on a busy machine. */
 const START_MS = 60_000;

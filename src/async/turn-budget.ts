@@ -8,7 +8,7 @@
  *    left.
  * 3. A turn that is skipped does nothing. A burst of `SKIPPED_TURNS_MAX` turns is skipped so. In a
  *    flood without end, one turn in `EARNED_TURNS` + 1 works.
- * 4. Each owner of work has at most one that waits, so the owners bound the queue.
+ * 4. Each owner has at most one work that waits, so the owners bound the queue.
  */
 export class TurnBudget {
   readonly turn_bytes: number;
@@ -78,7 +78,7 @@ export class TurnBudget {
       go();
     }
     this.waiting.splice(0, served);
-    // This turn does what was released. The bytes come back in the next one.
+    // This turn does the released works. The bytes come back in the next turn.
     if (served > 0 || this.waiting.length > 0) this.set();
   }
 }

@@ -60,7 +60,7 @@ export class Constraint {
     this.change();
   }
 
-  /** Whether a whole text has the form that was asked for. */
+  /** Whether a whole text has the requested form. */
   get keepsForm(): boolean {
     return this.saysAll === true;
   }
@@ -103,7 +103,7 @@ export class Constraint {
 
   /** A free token can have the end of a mark and the beginning of the arguments. */
   private acceptText(text: string): void {
-    // What the model wrote can have another form than the schema: it goes on as it began.
+    // The text of the model can have another form than the schema: it continues as it began.
     for (const token of this.loaded.model.tokenize(text, false, true))
       if (this.present?.accept(token) === false) this.dispose();
   }
@@ -184,7 +184,9 @@ function argumentsOf(tool: Tool | undefined): Readonly<Record<string, unknown>> 
     : { type, ...tool?.parameters };
 }
 
-/** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */
+/**
+ * llama.cpp parses the grammar. It refuses a grammar that refers to itself without a value between.
+ */
 function parsed<G>(make: () => G, param: TextForm['param'] | 'tools'): G {
   try {
     return make();

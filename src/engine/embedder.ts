@@ -12,7 +12,7 @@ import type { EmbedOrder, LoadOrder } from './protocol/messages.ts';
 /** A model in memory that computes vectors, and writes no answers. */
 export interface LoadedEmbedder {
   context: Context;
-  /** Makes the tokens of a text, with those around it. `query`: what the texts are scored for. */
+  /** Makes the tokens of a text, with those around it. `query`: the text to score it against. */
   tokensFor(query: string | null): (text: string) => Token[];
   /** What of the numbers that the model computes is the vector. */
   read(numbers: Float32Array): number[];

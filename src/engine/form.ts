@@ -24,7 +24,7 @@ function mustCall({ options: { tool_choice: choice = 'auto' } }: RunOrder): bool
   return choice === 'required' || typeof choice === 'object';
 }
 
-/** Throws capability_missing for what the model cannot do, before anything is computed. */
+/** Throws capability_missing for a request beyond the model, before anything is computed. */
 export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
   const { built_in, template } = loaded;
   const form = textFormOf(order.options);
@@ -49,7 +49,7 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
   if (order.messages.at(-1)?.continued === true) {
     if (built_in)
       throw missing(
-        'The built-in model answers questions, and does not go on with an answer.',
+        'The built-in model answers questions, and does not continue an answer.',
         `messages.${order.messages.length - 1}`,
       );
     if (form !== null)
@@ -68,7 +68,7 @@ function toolsRefusal({ built_in }: LoadedModel): string {
     : 'The model has no chat template, so it only continues texts and calls no tools.';
 }
 
-/** Throws capability_missing for what a text that is continued as it is cannot have. */
+/** Throws capability_missing for a field that a text that is continued as it is cannot have. */
 function checkBare({ built_in, model }: LoadedModel, order: RunOrder): void {
   const { raw = false, suffix } = order.options;
   if (!raw && suffix === undefined) return;
@@ -131,12 +131,12 @@ const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], num
   medium: 4096,
 };
 
-/** The effort that the template is asked for. Without any tokens a model need not begin. */
+/** The effort that the template gets. Without any tokens a model need not begin. */
 export function effortOf({ options }: RunOrder): Options['reasoning_effort'] | undefined {
   return options.reasoning_budget_tokens === 0 ? 'none' : options.reasoning_effort;
 }
 
-/** What the answer must consist of. Null: the model is free. */
+/** The required form of the answer. Null: the model is free. */
 export function requiredForm(loaded: LoadedModel, order: RunOrder): Required | null {
   const format = textFormOf(order.options) ?? 'free';
   const tools = callableTools(order);

@@ -259,14 +259,17 @@ function tokenLogprob(model: Model, token: Token, { logprob, top }: Score): Toke
  * Whether an answer repeats itself without end: its last tokens are one sequence, again and again.
  *
  * 1. The repetition has `least` tokens, and the sequence comes `TIMES_LEAST` times. 0: never.
- * 2. It depends on the tokens of the answer alone. So a resumed answer stops at the same one.
+ * 2. It depends on the tokens of the answer alone. A resumed answer therefore stops at the same
+ *    token.
  * 3. A token costs the same, however long the answer is.
  */
 export class Repetition {
   private readonly least: number;
   /** The last tokens, in a ring. */
   private readonly last = new Int32Array(PERIOD_MAX);
-  /** For each distance: how many last tokens equal the one that is so far before them. */
+  /**
+   * For each distance: how many of the last tokens equal the token at that distance before them.
+   */
   private readonly same = new Uint32Array(PERIOD_MAX + 1);
   private count = 0;
 

@@ -32,7 +32,7 @@ export interface LoadedModel {
   model: Model;
   /** Null: the model continues the text of a prompt as it is. */
   template: ChatTemplate | null;
-  /** What no text of a conversation may become. */
+  /** The control tokens that no text of a conversation may become. */
   structure: Structure;
   /** Answers at one time. */
   parallel: number;
@@ -44,7 +44,7 @@ export interface LoadedModel {
   context: Context;
   /** Renders the chat template for an order. Without `id` it is for the load. */
   rendered: <T>(work: () => T, id?: number) => T;
-  /** Does what a schema may make long. Throws engine_timed_out. */
+  /** Does work that a schema may make long. Throws engine_timed_out. */
   limited: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those of the model file. */
   stops: ReadonlySet<Token>;
@@ -55,7 +55,7 @@ export interface LoadedModel {
   threads: Threads;
   /** Runs that need not be exact are computed in one batch. */
   batching: boolean;
-  /** What one token more costs in a batch: 1 is what a token by itself costs. */
+  /** The cost of one more token in a batch. 1 is the cost of a token by itself. */
   tokenCost: number;
   /** Guesses its tokens. Null: no model does. */
   draft: DraftModel | null;
@@ -211,7 +211,7 @@ const CACHE_BLOCK = 32;
 
 /**
  * Throws capability_missing for a model that reads a text in both directions, since it has no next
- * token, and for one that scores texts.
+ * token, and for a model that scores texts.
  */
 function refuseEmbedders(model: Model): void {
   if (model.isRanker) throw cannot('The model ranks documents. It writes no answers.');
@@ -234,7 +234,10 @@ export function cannot(message: string): SvcError {
   return new SvcError('capability_missing', message, { param: 'model' });
 }
 
-/** Null: none is named. Throws model_invalid, with its name, for one that does not fit. */
+/**
+ * Null: no draft model is named. Throws model_invalid, with its name, for a draft that does not
+ * fit.
+ */
 async function openDraft(
   model: Model,
   order: LoadOrder,
@@ -262,7 +265,7 @@ function openContext(model: Model, options: ContextOptions): Context {
   }
 }
 
-/** Measures what is not known. A number that the user set is that of every batch. */
+/** Measures unknown figures. A number that the user set is that of every batch. */
 async function chooseThreads(
   model: Model,
   order: LoadOrder,
@@ -294,7 +297,7 @@ const BUILT_IN_THREADS = 1;
 /** Another way to compute tokens has another speed. */
 const DECODER = 'decoder 2';
 
-/** What identifies a measurement. */
+/** The fields that identify a measurement. */
 async function measuring(
   model: Model,
   order: LoadOrder,
@@ -325,7 +328,7 @@ const GAIN_LEAST = 115;
 
 /**
  * For as many answers as the model has at one time, by the engine and the machine. In one thread: a
- * second one that waits for a core of a busy machine also counts as computing.
+ * second thread that waits for a core of a busy machine also counts as computing.
  */
 async function gainOf(model: Model, order: LoadOrder, available: number): Promise<number> {
   const options = await measuring(model, order, available);
@@ -348,7 +351,7 @@ function togetherMost({ parallel }: LoadOrder): number {
   return parallel > 1 ? Math.min(parallel, LOCAL_RUNS.most) : LOCAL_RUNS.least;
 }
 
-/** What each token but the first one costs, from the gain of so many. Null: it was not measured. */
+/** The cost of each token but the first one, from the gain of so many. Null: not measured. */
 function tokenCost(gain: number | null, tokens: number): number {
   if (gain === null) return TOKEN_COST.usual;
   const cost = ((100 * tokens) / gain - 1) / (tokens - 1);
@@ -358,7 +361,7 @@ function tokenCost(gain: number | null, tokens: number): number {
 /** `usual`: of a small model on a processor. `least`: a short measurement can show none. */
 const TOKEN_COST = { usual: 0.5, least: 0.1 };
 
-/** What the daemon gets to know of a model whose load began then. */
+/** The facts that the daemon gets about a loaded model. */
 export function infoOf(
   { llama, gpuLayers }: Pick<Model, 'llama' | 'gpuLayers'>,
   startedAt: number,
@@ -373,8 +376,7 @@ export function infoOf(
 }
 
 /**
- * What its load shows about the GPU, and what the one before it showed. Nothing if the user wants
- * no layer there.
+ * The GPU figures of its load and of the load before it. Empty if the user wants no layer there.
  */
 export async function gpuFacts(
   { llama, gpuLayers }: Pick<Model, 'llama' | 'gpuLayers'>,

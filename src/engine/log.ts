@@ -7,7 +7,7 @@ const REASON_MAX = 240;
 /** The reader of the header says it after its own reason. */
 const NO_REASON = /^llama_model_loader: failed to load model from /;
 
-/** Prints what llama.cpp says, and keeps what it says about errors. */
+/** Logs the lines of llama.cpp, and keeps its errors. */
 export function logNative(level: 'warn' | 'error', line: string): void {
   console.error(`${level} ${line}`);
   if (level === 'error') complaints.push(line.trim());
@@ -15,8 +15,8 @@ export function logNative(level: 'warn' | 'error', line: string): void {
 }
 
 /**
- * Why llama.cpp could not load the model, in its own words. Null: it said nothing. What it says has
- * texts of the file in it.
+ * Why llama.cpp could not load the model, in its own words. Null: it gave no reason. The reason
+ * repeats texts of the file.
  */
 export function loadProblem(): string | null {
   const reasons = complaints

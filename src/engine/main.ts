@@ -50,7 +50,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 send({ type: 'started' });
 
-/** An exit loses what is on the way. */
+/** An exit loses messages that are not delivered yet. */
 function send(message: FromEngine): void {
   if (!process.connected) return;
   lastSent = new Promise((done) => {

@@ -111,7 +111,7 @@ export function fittingLayers(
   return Math.max(0, Math.min(layers, Math.floor((free - SPARE_BYTES) / each)));
 }
 
-/** What a graphics card needs besides weights and caches. */
+/** The bytes that a graphics card needs besides weights and caches. */
 const SPARE_BYTES = 512 * 1024 * 1024;
 /** Of a number in a cache. */
 const NUMBER_BYTES = 2;

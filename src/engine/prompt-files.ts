@@ -27,7 +27,7 @@ export interface PromptKey {
   engine: string;
 }
 
-/** What a file says of its sequence. */
+/** The metadata of a file about its sequence. */
 export interface PromptMeta extends PromptKey {
   client: string;
   /** The run that left the sequence so. */
@@ -110,7 +110,7 @@ export async function seal(
   }
 }
 
-/** What the file says of itself. Null: it is damaged. Throws if it is unreadable. */
+/** The metadata of the file. Null: it is damaged. Throws if it is unreadable. */
 export async function readPromptFile(path: string): Promise<PromptFile | null> {
   const file = await open(path, 'r');
   try {

@@ -20,7 +20,7 @@ import {
 } from './native/model.ts';
 import type { RunOrder } from './protocol/messages.ts';
 
-/** What a model is asked with. */
+/** The prompt of a model. */
 export interface Prompt {
   tokens: Token[];
   /** The answer begins inside of reasoning. */
@@ -59,7 +59,7 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
     return { tokens: middlePrompt(loaded, messages, suffix), isReasoning: false };
   if (template === null)
     return {
-      // Only a text that is asked for as it is may spell control tokens.
+      // Only a text that is continued without a template may spell control tokens.
       tokens: withBegin(model, model.tokenize(bareText(messages), order.options.raw === true)),
       isReasoning: false,
     };
@@ -83,9 +83,9 @@ function shownMessages({ built_in }: LoadedModel, order: RunOrder): readonly Mes
 }
 
 /**
- * The prompt for the text between two others. None is read for control tokens.
+ * The prompt for the text between two other texts. They are not read for control tokens.
  *
- * 1. The last message is the text before. Others are files that belong to it.
+ * 1. The last message is the text before. Earlier messages are files that belong to it.
  * 2. A message of several parts has the name of its file first. With a name, files come in the form
  *    of llama-server: those before it, then the beginning of the whole prompt.
  */
@@ -160,8 +160,8 @@ export function tooLong(tokens: string, context_length: number): SvcError {
  * The spellings of tokens that have a meaning beside their text: all control tokens, and those
  * user-defined ones that the template uses, or that look like control tokens.
  *
- * 1. llama.cpp reads them in any text. So a text that spells one is cut inside of the spelling, and
- *    each piece is tokenized alone.
+ * 1. llama.cpp reads them in any text. A text that spells one is therefore cut inside of the
+ *    spelling, and each piece is tokenized alone.
  * 2. Other user-defined tokens, such as `<table>` or several line breaks, are text of the model.
  */
 export class Structure {

@@ -6,7 +6,7 @@ import type { Model, Token } from './native/model.ts';
 import { promptOfOrder, tooLong, withBegin } from './prompt.ts';
 import type { ReadOrder } from './protocol/messages.ts';
 
-/** The tokens of what is read. Throws invalid_request, capability_missing, engine_timed_out. */
+/** The tokens of the input. Throws invalid_request, capability_missing, engine_timed_out. */
 export function tokensOf(loaded: LoadedModel, { of, begins, control }: ReadOrder): Token[] {
   const { model, structure } = loaded;
   if (typeof of === 'string') {

@@ -2,7 +2,7 @@ import { type ErrorSummary, SvcError } from '../errors.ts';
 import type { Rendering } from './protocol/messages.ts';
 
 /**
- * Watches a thread that renders a template of others, which nothing can interrupt. It calls back
+ * Watches a thread that renders a third-party template, which nothing can interrupt. It calls back
  * once the process has used more processor time than that may take, or much more memory. Nothing
  * else computes meanwhile.
  */

@@ -61,7 +61,7 @@ export class Runs {
     this.sequences = new Sequences({ ...loaded, cache });
   }
 
-  /** Keeps what was computed, as far as that takes no long time. */
+  /** Keeps the computed tokens, as far as that takes no long time. */
   async close(): Promise<void> {
     clearTimeout(this.saving);
     const until = performance.now() + CLOSE_MS;

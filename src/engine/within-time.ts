@@ -2,7 +2,7 @@ import { type Context, createContext, Script } from 'node:vm';
 import { SvcError } from '../errors.ts';
 
 /**
- * Runs synchronous work on what others made, such as a schema, with a time limit.
+ * Runs synchronous work on third-party content, such as a schema, with a time limit.
  * V8 stops the work, and no code in it can catch that. The limit is CPU time: on a busy machine the
  * work is repeated with more time, so it must be repeatable. Throws engine_timed_out.
  */

@@ -1,7 +1,7 @@
 /**
  * Grammars of clients, in the notation of llama.cpp (GBNF). They are read here: the parser of
- * llama.cpp does not end for some texts, and aborts for others. It gets the rules that `writeRules`
- * spells, which have neither groups nor repetitions.
+ * llama.cpp does not end for some texts, and aborts for other texts. It gets the rules that
+ * `writeRules` spells, which have neither groups nor repetitions.
  */
 
 /** One letter of these ranges, both ends included. */
@@ -203,7 +203,7 @@ class Parser {
       const code = isEscaped ? this.escape() : (this.text.codePointAt(this.at) as number);
       if (!isEscaped) this.at += code > 0xffff ? 2 : 1;
       if (code > TOP || (code >= 0xd800 && code <= 0xdfff) || (code === 0 && end === '"'))
-        this.fail('this is no letter of a text');
+        this.fail('this is not a letter of a text');
       all.push({ code, isEscaped });
     }
     this.at += 1;
@@ -307,7 +307,7 @@ function refuseLoops(rules: readonly Rule[]): void {
     if (state.get(number) === 'done') return;
     const { name, ways } = rules[number] as Rule;
     if (state.get(number) === 'open') {
-      const which = name === '' ? 'A repetition of what may be empty' : `The rule ${name}`;
+      const which = name === '' ? 'A repetition of a part that may be empty' : `The rule ${name}`;
       throw new GrammarError(`${which} comes to itself before any letter.`);
     }
     state.set(number, 'open');
@@ -326,7 +326,7 @@ function isKnown(part: Element, known: ReadonlySet<number>): boolean {
   return typeof part === 'number' && known.has(part);
 }
 
-/** The rules with a way that has a property, if this is known of the rules in the way. */
+/** The rules with a way that has a property, given the rules that are known to have it. */
 function grown(
   rules: readonly Rule[],
   has: (way: readonly Element[], known: ReadonlySet<number>) => boolean,
@@ -356,7 +356,7 @@ export function writeRules(rules: Rules): string {
 function spelled({ ranges, isOther }: Letter): string {
   const hex = (code: number) =>
     code > 0xff ? String.fromCodePoint(code) : `\\x${code.toString(16).padStart(2, '0')}`;
-  // llama.cpp ends each token with a zero, which is no letter.
+  // llama.cpp ends each token with a zero, which is not a letter.
   const known = isOther ? ranges : ranges.map(([from, to]) => [Math.max(1, from), to] as const);
   const parts = known.map(([from, to]) => (from === to ? hex(from) : `${hex(from)}-${hex(to)}`));
   return isOther && parts.length === 0 ? '.' : `[${isOther ? '^' : ''}${parts.join('')}]`;

@@ -35,7 +35,7 @@ const BOUNDS = [
   ['minimum', 'exclusiveMinimum'],
   ['maximum', 'exclusiveMaximum'],
 ] as const;
-/** Words whose values are schemas by name, and words whose values are no schemas. */
+/** Keywords whose values are schemas by name, and keywords whose values are not schemas. */
 const NAMED: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',

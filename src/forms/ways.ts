@@ -1,9 +1,9 @@
 import type { Element, Letter, Rules } from './gbnf.ts';
 
-/** Thrown where a grammar has more ways to go on than may be followed. */
+/** Thrown where a grammar has more ways to continue than may be followed. */
 export class TooManyWays extends Error {}
 
-/** What is left to write: the parts of a rule from one of them on, and then the rest. */
+/** The text that is left to write: the parts of a rule from one of them on, and then the rest. */
 interface Rest {
   readonly way: readonly Element[];
   readonly at: number;
@@ -11,7 +11,7 @@ interface Rest {
 }
 
 /**
- * The ways in which a text can go on in a grammar. llama.cpp follows the same ones, and looks at
+ * The ways in which a text can continue in a grammar. llama.cpp follows the same ones, and looks at
  * each for every token. So an ambiguous grammar, in which they double with each letter, is noticed
  * here.
  */
@@ -34,7 +34,7 @@ export class Ways {
     return this.open.includes(null);
   }
 
-  /** How many there are. None: what was written is no beginning of a text. */
+  /** How many there are. 0: the written letters do not begin a text. */
   get count(): number {
     return this.open.length;
   }
@@ -77,7 +77,7 @@ export class Ways {
   private readonly known = new Map<string, number>();
   private readonly waysById = new Map<readonly Element[], number>();
 
-  /** The same for what is left to write, however it came to be. */
+  /** The same key for the same rest, by whatever way it was reached. */
   private keyOf(each: Rest | null): string {
     return String(this.idOf(each));
   }
@@ -114,7 +114,10 @@ const KNOWN_MAX = 65_536;
 /** Rules that are opened for each way, at most. */
 const STEPS = 64;
 
-/** Without parts it is what comes after. So a rule that ends with itself needs no more room. */
+/**
+ * Without parts it is the rest that comes after. A rule that ends with itself then needs no more
+ * room.
+ */
 function rest(way: readonly Element[], at: number, then: Rest | null): Rest | null {
   return at >= way.length ? then : { way, at, then };
 }

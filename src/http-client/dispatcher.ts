@@ -76,7 +76,7 @@ type Connected = [error: null, socket: Socket] | [error: Error, socket: null];
 
 /**
  * A server may end its connection while an answer waits for its reader. Then undici 7 fails in an
- * event of the socket, which would end the process. So its parser goes on before: what is left is
+ * event of the socket, which would end the process. So its parser resumes before that: the rest is
  * in memory already. Version 8 does this itself, and needs a newer Node.js.
  */
 function readToItsEnd(socket: Socket): Socket {

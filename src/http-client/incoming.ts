@@ -5,7 +5,7 @@ import { callAfter } from '../async/timers.ts';
 /** Changes the bytes of a response as they come. */
 export interface ByteFilter {
   take(bytes: Buffer): Buffer;
-  /** What it kept back. */
+  /** The bytes that it kept back. */
   end(): Buffer;
 }
 
@@ -88,7 +88,7 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
     }
   }
 
-  /** Drops what is left of a response. False: it did not end in time, or has too much. */
+  /** Drops the rest of a response. False: it did not end in time, or has too much. */
   async drain(ms: number): Promise<boolean> {
     const until = performance.now() + ms;
     for (let left = WAITING_BYTES; left > 0; ) {

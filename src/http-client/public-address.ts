@@ -44,6 +44,6 @@ const INNER_4 = listOf(
   192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24
   224.0.0.0/3`,
 );
-/** All others are local, are multicast, or stand for an IPv4 address. */
+/** All other blocks are local, are multicast, or embed an IPv4 address. */
 const GLOBAL_6 = listOf('ipv6', '2000::/3');
 const INNER_6 = listOf('ipv6', '2001::/23 2001:db8::/32 2002::/16 3fff::/20');

@@ -107,7 +107,7 @@ class Piece {
     await putInPlace(this.paths);
   }
 
-  /** Deletes what was fetched if the error says that it is wrong. */
+  /** Deletes the fetched bytes if the error says that they are wrong. */
   async unlessWrong<T>(work: Promise<T>): Promise<T> {
     return work.catch(async (thrown: unknown) => {
       if (this.existing === null && thrown instanceof SvcError && thrown.discard)

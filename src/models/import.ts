@@ -107,7 +107,7 @@ async function findFile(path: string): Promise<{ size_bytes: number }> {
   return found;
 }
 
-/** `bytes`: what a copy of this part and the next ones needs. */
+/** `bytes`: the space for a copy of this part and the next ones. */
 async function linkOrCopy(
   path: string,
   target: string,

@@ -7,7 +7,7 @@ import type { GgufHeader } from './gguf/header.ts';
 import { filesOfModel } from './gguf/parts.ts';
 import { bitsOf } from './gguf/tensors.ts';
 
-/** What the memory of a model depends on. */
+/** The numbers that determine the memory of a model. */
 export interface ModelShape {
   /** Bytes of all files of the weights. */
   weights: number;
@@ -86,8 +86,8 @@ export function memoryNeeds(
 }
 
 /**
- * The most parallel runs that fit, with what they need. Fewer than one at a time do not exist, so
- * the result may be above the bound. By the memory there are more than the least only where another
+ * The most parallel runs that fit, with their needs. Fewer than one at a time do not exist, so the
+ * result may be above the bound. By the memory there are more than the least only where another
  * model of this size fits beside them.
  */
 export function planFor(
@@ -107,13 +107,13 @@ export function planFor(
 export interface MemoryMost {
   /** Of all models. */
   bytes: number;
-  /** Of an engine, besides its weights: one that takes more is killed. */
+  /** Of an engine, besides its weights. An engine that takes more is killed. */
   engine_bytes: number;
 }
 
 /** The memory that is there for one more model. */
 export interface MemoryThere extends MemoryMost {
-  /** What the machine has free, with what other models could leave. */
+  /** The free memory of the machine, with the memory that other models could leave. */
   free_bytes: number;
   /** Of a GPU. Null: none is known. */
   gpu_bytes: number | null;
@@ -122,8 +122,8 @@ export interface MemoryThere extends MemoryMost {
 }
 
 /**
- * Whether a model fits, in figures and in words: what every list, download and load says. Without a
- * shape the size of the weights has to do.
+ * Whether a model fits, in figures and in words, for every list, download and load. Without a shape
+ * the size of the weights has to do.
  */
 export function fitOf(
   model: ModelShape | { weights: number },

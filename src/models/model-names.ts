@@ -24,8 +24,8 @@ const BEGINNING_MIN = 2;
 const KNOWN_MAX = 20;
 
 /**
- * The error for a name without a model: what is known, and what was probably meant. The message has
- * it all, since the failure of a run keeps no hint.
+ * The error for a name without a model: the known names, and the name that was probably meant. The
+ * message has it all, since the failure of a run keeps no hint.
  */
 export function unknownModel(
   name: string,

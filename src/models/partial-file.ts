@@ -222,7 +222,7 @@ function isSame(sidecar: Sidecar, wanted: Identity): boolean {
 }
 
 /**
- * The bytes that a request can go on from: none of a file that ends elsewhere. The last byte of a
+ * The bytes that a request can continue from: 0 for a file that ends elsewhere. The last byte of a
  * whole file is left out, so that a request can confirm the file.
  */
 function usable(

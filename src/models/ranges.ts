@@ -9,9 +9,9 @@ export interface Claim {
 /**
  * Which connection fetches which bytes of a file.
  *
- * 1. The first connection reads on from where it began, up to the first byte that is there or
- *    claimed.
- * 2. The others claim pieces from the end of what is missing. So the file grows from both ends.
+ * 1. The first connection reads from its start up to the first byte that is there or claimed.
+ * 2. Other connections claim pieces from the end of the missing bytes. So the file grows from both
+ *    ends.
  * 3. No byte is claimed twice at one time.
  */
 export class Ranges {

@@ -23,7 +23,7 @@ export interface ReceiveOptions {
  * Writes the missing bytes to the file, at the speed of the disk. Throws SvcError if it is not the
  * wanted file, or incomplete.
  *
- * 1. The response is the first connection. If the server sends parts, others help it.
+ * 1. The response is the first connection. If the server sends parts, other connections help it.
  * 2. A connection that helps may fail: the first one then gets its part. A disk may not.
  * 3. When this ends, all connections have ended.
  */
@@ -172,7 +172,7 @@ class Receiver {
         const bytes = chunk.subarray(0, Math.min(chunk.length, claim.to - at));
         await this.write(bytes, at);
         at += bytes.length;
-        // Only what is read to its end leaves its connection for the next part.
+        // Only a response that is read to its end leaves its connection for the next part.
         if (bytes.length < chunk.length) break;
       }
       return at - claim.from;

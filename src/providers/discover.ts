@@ -7,12 +7,13 @@ import { jsonBudgets } from '../limits.ts';
 /**
  * Finds the model servers of this machine, at the ports that they usually have.
  *
- * 1. Only addresses of the loopback interface are asked, without a key, a proxy or a redirect.
- * 2. Two servers can share a port, so a server is named only by an answer that no other one gives.
+ * 1. Only addresses of the loopback interface are queried, without a key, a proxy or a redirect.
+ * 2. Two servers can share a port, so a server is named only by an answer that no other server
+ *    gives.
  */
 
 export interface FoundServer {
-  /** Its row of the known providers. Null: it speaks OpenAI's API, but does not say what it is. */
+  /** Its row of the known providers. Null: it speaks OpenAI's API, but does not identify itself. */
   like: string | null;
   name: string;
   base_url: string;
@@ -73,7 +74,7 @@ interface Answer {
   status: number;
   port: string;
   text: string;
-  /** Empty if the text is no JSON object. */
+  /** Empty if the text is not a JSON object. */
   json: Record<string, unknown>;
 }
 

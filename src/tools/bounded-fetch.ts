@@ -8,8 +8,8 @@ import { NotSent } from './child-transport.ts';
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for a server of tools over HTTP. A redirect to another host would take the headers and
- * the arguments there, so it is refused. A request that did not leave ends with NotSent.
+ * `fetch` for a tool server over HTTP. A redirect to another host would take the headers and the
+ * arguments there, so it is refused. A request that did not leave ends with NotSent.
  */
 export function nearFetch(send: Fetch = patientFetch): Fetch {
   return (url, init) =>
@@ -20,7 +20,7 @@ export function nearFetch(send: Fetch = patientFetch): Fetch {
     });
 }
 
-/** The same, with a budget of each body of JSON. What is over it ends with an error. */
+/** The same, with a budget of each body of JSON. A larger body ends with an error. */
 export function boundedFetch(budget: JsonBudget, send: Fetch): Fetch {
   const near = nearFetch(send);
   return async (url, init) => {
@@ -68,7 +68,7 @@ async function follow(
   const to = oneLine(next?.origin ?? place).slice(0, PLACE_MAX);
   throw new SvcError(
     'mcp_unavailable',
-    `The server of tools answered HTTP ${status}, which leads to ${to}. svc does not follow it.`,
+    `The tool server answered HTTP ${status}, which leads to ${to}. svc does not follow it.`,
     {
       hint: 'If that is its address, write it into mcp.json: svc mcp set <name> --url <address>',
       retryable: false,

@@ -11,7 +11,7 @@ type Options = Pick<ConnectionOptions, 'name' | 'version' | 'limits' | 'onEnd'> 
   closed: readonly string[];
 };
 
-/** What svc asks of a server of tools, once it runs. */
+/** The methods that svc calls of a running tool server. */
 export type ServerConnection = Pick<
   Connection,
   'open' | 'list' | 'info' | 'call' | 'stop' | 'kill'

@@ -31,12 +31,12 @@ export interface ChildOptions {
 }
 
 /**
- * A server of tools as a child process. Messages are lines of its stdin and stdout.
+ * A tool server as a child process. Messages are lines of its stdin and stdout.
  *
  * 1. It leads a group of processes, which is killed when the server exits, and when the daemon is
  *    gone.
- * 2. All that it prints on stdout passes the gate. A server that exceeds a bound is killed.
- * 3. What it prints on stderr goes to the log of the daemon, without its secrets.
+ * 2. All its output on stdout passes the gate. A server that exceeds a bound is killed.
+ * 3. Its output on stderr goes to the log of the daemon, without its secrets.
  */
 export class ChildTransport implements Transport {
   onclose?: () => void;
@@ -112,7 +112,7 @@ export class ChildTransport implements Transport {
     this.endedFor ??= reason;
     this.options.log.warn(
       { server: this.options.name },
-      `a server of tools is ended: ${this.endedFor}`,
+      `a tool server is ended: ${this.endedFor}`,
     );
     this.kill();
   }
@@ -154,11 +154,11 @@ export class ChildTransport implements Transport {
     // More than is logged: a secret that is cut in two would not be found.
     const text = line.toString('utf8', 0, 2 * LINE_MAX);
     // The answer that it should be would be waited for in vain.
-    if (/^\ufeff?\s*\{/.test(text)) throw new Excess('it sent a message that is no JSON');
+    if (/^\ufeff?\s*\{/.test(text)) throw new Excess('it sent a message that is not JSON');
     this.log(`not a message: ${text}`);
   }
 
-  /** Waits for its last output, but not for ever: what it started may keep its streams. */
+  /** Waits for its last output, but not for ever: its children may keep its streams. */
   private noteExit(child: ChildProcess, exit_code: number | null, signal: string | null): void {
     const over = () => {
       if (this.isOver) return;
@@ -187,7 +187,7 @@ export class ChildTransport implements Transport {
     this.last = short.slice(0, LAST_MAX);
     if (this.lines > limits.mcp_log_lines + 1) return;
     const isTooMuch = this.lines > limits.mcp_log_lines;
-    const text = isTooMuch ? 'more of what the server of tools prints is left out' : short;
+    const text = isTooMuch ? 'more output of the tool server is left out' : short;
     log.debug({ server: name, pid: this.pid }, text);
   }
 
@@ -197,7 +197,7 @@ export class ChildTransport implements Transport {
     source.on('data', (text: string) => {
       const parts = (begun + text).split('\n');
       begun = (parts.pop() ?? '').slice(0, LINE_MAX);
-      // Of what is not logged, only the last line is needed.
+      // Of the lines that are not logged, only the last one is needed.
       const isLogged = this.lines <= this.options.limits.mcp_log_lines;
       const last = parts.findLast((line) => line.trim() !== '') ?? '';
       for (const line of isLogged ? parts : [last]) this.log(line);
@@ -207,7 +207,7 @@ export class ChildTransport implements Transport {
   }
 }
 
-/** A server that prints without an end waits, and the daemon has time for others. */
+/** A server that prints without an end waits, and the daemon has time for other servers. */
 function pause(source: Readable): void {
   source.pause();
   setTimeout(() => source.resume(), PAUSE_MS);

@@ -21,8 +21,8 @@ export interface ConnectionOptions extends SessionOptions {
 }
 
 /**
- * One connection to a server of tools: its session, and what a failure of it means. A server over
- * HTTP that has forgotten the session gets another one, and what it refused is asked again.
+ * One connection to a tool server: its session, and the meaning of a failure. A server over HTTP
+ * that has forgotten the session gets another one, and the refused request is sent again.
  */
 export class Connection {
   private readonly options: ConnectionOptions;
@@ -133,7 +133,7 @@ export class Connection {
     }
   }
 
-  /** One for all that find the old one gone. Its tools may be others. */
+  /** One new session for all calls that find the old one gone. Its tools may differ. */
   private async sessionAfter(old: Session): Promise<Session> {
     if (this.session !== old) return this.session;
     this.next ??= this.beginNext(old).finally(() => {
@@ -151,7 +151,7 @@ export class Connection {
       next.close();
       throw this.unavailable(thrown);
     }
-    log.info({ server: name }, 'a server of tools forgot its session, so another one has begun');
+    log.info({ server: name }, 'a tool server forgot its session, so another one has begun');
     old.close();
     if (this.isOver) next.close();
     this.session = next;
@@ -182,8 +182,8 @@ export class Connection {
     const message = isMissing
       ? `The program of ${this.options.name} cannot be started. ${said}`
       : ended_for === null
-        ? `The server of tools ${this.options.name} ended ${how}. ${said}`
-        : `The server of tools ${this.options.name} was ended: ${ended_for}.`;
+        ? `The tool server ${this.options.name} ended ${how}. ${said}`
+        : `The tool server ${this.options.name} was ended: ${ended_for}.`;
     return { code: 'mcp_unavailable', message, retryable: !isMissing };
   }
 
@@ -201,16 +201,14 @@ export class Connection {
     if (status === 401 || status === 403)
       return new SvcError(
         'mcp_unavailable',
-        `The server of tools ${name} refuses svc (HTTP ${status}).`,
+        `The tool server ${name} refuses svc (HTTP ${status}).`,
         { hint: `Give it a token: svc mcp set ${name} ${HEADER}`, retryable: false, cause: thrown },
       );
     if (thrown instanceof Excess) this.noteExcess(thrown);
     const why = this.why(thrown);
-    // A server that is asked too often keeps its session.
+    // A server that is called too often keeps its session.
     if (status !== undefined && status !== TOO_MANY) this.lose(why);
-    return new SvcError('mcp_unavailable', `The server of tools ${name} ${why}.`, {
-      cause: thrown,
-    });
+    return new SvcError('mcp_unavailable', `The tool server ${name} ${why}.`, { cause: thrown });
   }
 
   private lost(thrown: unknown, timeout_ms: number): SvcError {
@@ -223,7 +221,7 @@ export class Connection {
     const advice = this.excess === null ? '' : ' Ask the tool for less at a time.';
     return new SvcError(
       'tool_lost',
-      `The tool was called, and then the server of tools ${name} ${why}. ` +
+      `The tool was called, and then the tool server ${name} ${why}. ` +
         `Its result is unknown.${advice}`,
       { cause: thrown },
     );
@@ -232,7 +230,7 @@ export class Connection {
   private changed(tool: string): SvcError {
     return new SvcError(
       'mcp_unavailable',
-      `The server of tools ${this.options.name} began another session, in which ${tool} is not ` +
+      `The tool server ${this.options.name} began another session, in which ${tool} is not ` +
         'the tool that was decided about. It was not called.',
     );
   }
@@ -250,7 +248,7 @@ export class Connection {
 
   /** A session over HTTP that does not work. */
   private lose(why: string): void {
-    const message = `The session with the server of tools ${this.options.name} ${why}.`;
+    const message = `The session with the tool server ${this.options.name} ${why}.`;
     this.endSession({ code: 'mcp_unavailable', message, retryable: true });
   }
 

@@ -8,8 +8,8 @@ import type { Fetch } from './bounded-fetch.ts';
 import type { Challenge } from './login-record.ts';
 
 /**
- * Finds who signs people in. A server that has refused nothing may still offer a login, and says so
- * in its metadata. Null: there is no login.
+ * Finds who signs people in. A server that has refused nothing may still offer a login in its
+ * metadata. Null: there is no login.
  */
 export async function discover(
   server: string,
@@ -30,10 +30,10 @@ export async function discover(
 }
 
 /**
- * Throws if the metadata is not of the issuer that was asked for (RFC 8414 §3.3).
+ * Throws if the metadata is not of the requested issuer (RFC 8414 §3.3).
  *
- * In the protocol of 2025-03-26 a server of tools names no issuer. The metadata is at the root of
- * the same host, and may name another path there. No other host gains anything by that.
+ * In the protocol of 2025-03-26 a tool server names no issuer. The metadata is at the root of the
+ * same host, and may name another path there. No other host gains anything by that.
  */
 function checkIssuer(found: OAuthServerInfo): void {
   const { authorizationServerUrl: url, authorizationServerMetadata, resourceMetadata } = found;

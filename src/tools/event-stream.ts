@@ -48,7 +48,7 @@ export class EventStream {
     });
     for await (const piece of body ?? []) {
       gate.count(piece.length);
-      // The parser looks for the next CR once for each line, up to the end of what it is fed.
+      // The parser looks for the next CR once for each line, up to the end of its input.
       for (let at = 0; at < piece.length && !isOver(); at += FED_BYTES)
         parser.feed(Buffer.from(piece.subarray(at, at + FED_BYTES)).toString('latin1'));
       if (isOver()) return;
@@ -64,6 +64,6 @@ export class EventStream {
 }
 
 const FED_BYTES = 4096;
-/** A longer id is no use in a header. */
+/** A longer id cannot be used in a header. */
 const ID_MAX = 1024;
 const RETRY_MS = { least: 100, most: 86_400_000 };

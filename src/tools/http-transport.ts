@@ -15,10 +15,10 @@ import type { Fetch } from './bounded-fetch.ts';
 import { EventStream } from './event-stream.ts';
 import { Excess, type MessageGate } from './message-gate.ts';
 
-/** A server of tools refuses a request with this status, so it did not carry it out. */
+/** A tool server refuses a request with this status, so it did not carry it out. */
 export class HttpRefusal extends Error {
   readonly status: number;
-  /** After how long it may be asked again, as it says. */
+  /** The time until it may be called again, as the server says. */
   readonly retry_after_ms: number | null;
   /** The server does not know the session any more. */
   readonly isSessionGone: boolean;
@@ -140,11 +140,11 @@ export class HttpTransport implements Transport {
     if (this.options.gate.isOpen(id)) throw new BadAnswer(NO_RESPONSE);
   }
 
-  /** A server that takes no answer to what it asks may not ask for more. */
+  /** A server that takes no answers to its requests may not send more of them. */
   private async reply(message: JSONRPCMessage): Promise<void> {
     const { limits, onExcess } = this.options;
     if (this.replies >= limits.mcp_requests) {
-      onExcess(new Excess(`it does not take the answers to what it asks svc`));
+      onExcess(new Excess(`it does not take the answers to its requests`));
       return;
     }
     this.replies += 1;
@@ -166,7 +166,7 @@ export class HttpTransport implements Transport {
       pieces.push(piece);
     }
     const messages = gate.read(Buffer.concat(pieces, bytes), id);
-    if (messages === null) throw new BadAnswer('sent an answer that is no JSON');
+    if (messages === null) throw new BadAnswer('sent an answer that is not JSON');
     for (const message of messages) this.onmessage?.(message);
   }
 
@@ -216,7 +216,7 @@ export class HttpTransport implements Transport {
     return new EventStream({ gate, limits: this.options.limits, isOver, deliver, only });
   }
 
-  /** A stream, or what comes after this event of one. Null: there is none now. */
+  /** A stream, or its continuation after this event. Null: there is none now. */
   private async streamFrom(last_id: string | null, signal: AbortSignal): Promise<Response | null> {
     const headers = { accept: EVENTS, ...(last_id === null ? {} : { 'last-event-id': last_id }) };
     try {
@@ -244,7 +244,7 @@ export class HttpTransport implements Transport {
     return this.request('POST', { headers, body: JSON.stringify(message) }, signal);
   }
 
-  /** Throws HttpRefusal for a status that is no success. */
+  /** Throws HttpRefusal for a status that is not a success. */
   private async request(
     method: string,
     { headers: more = {}, body }: { headers?: Record<string, string>; body?: string },
@@ -259,7 +259,7 @@ export class HttpTransport implements Transport {
     const response = await fetch(url, { method, headers, signal, ...(body && { body }) });
     if (response.ok) return response;
     const words = await firstWords(response);
-    // 404 says so. Some servers say it with 400, and name the session.
+    // 404 means this. Some servers send 400 instead, and name the session.
     const isGone = response.status === 404 || (response.status === 400 && /session/i.test(words));
     throw new HttpRefusal(response, words, isGone && this.sessionId !== undefined);
   }

@@ -1,7 +1,7 @@
 import { type McpServerConfig, type Reference, referencesIn } from '../config/index.ts';
 import { SvcError } from '../errors.ts';
 
-/** What a server is started with: its configuration with the values of its references. */
+/** The configuration that a server is started with, with the values of its references. */
 export interface Launch {
   command: readonly string[] | null;
   env: Record<string, string>;
@@ -35,7 +35,7 @@ export async function launchOf(
   const expand = (text: string) => withValues(text, references, note);
   const expandAll = async (fields: Readonly<Record<string, string>>) => {
     const entries = Object.entries(fields);
-    // A value in the file is as secret as one that is elsewhere.
+    // A value in the file is as secret as a stored value.
     return Promise.all(
       entries.map(async ([name, text]) => [name, note(await expand(text))] as const),
     ).then(Object.fromEntries<string>);
@@ -76,20 +76,20 @@ async function valueFor(
     const stored = await key(name);
     if (stored !== null) return stored;
     throw missing(
-      `The server of tools needs the stored key ${name}, and there is none.`,
+      `The tool server needs the stored key ${name}, and there is none.`,
       `Store it: svc mcp set <name> --key ${name}`,
     );
   }
   if (kind === 'foreign')
     throw missing(
-      `The server of tools needs ${text}, which only another program can fill in.`,
+      `The tool server needs ${text}, which only another program can fill in.`,
       `Write a value, \${env:NAME} or \${key:NAME} into mcp.json.`,
     );
   const value = name.toUpperCase().startsWith('SVC_') ? undefined : env[name];
   if (value) return value;
   if (fallback !== null) return fallback;
   throw missing(
-    `The server of tools needs the variable ${name}, which the daemon does not have.`,
+    `The tool server needs the variable ${name}, which the daemon does not have.`,
     'Set it where the daemon starts, then: svc restart. No variable SVC_… is passed on.',
   );
 }

@@ -19,10 +19,10 @@ export interface LoginFetch {
 }
 
 /**
- * `fetch` for the login at a server of tools. That server says who signs people in, so each address
- * is foreign.
+ * `fetch` for the login at a tool server. That server says who signs people in, so each address is
+ * foreign.
  *
- * 1. It is one of https. Only on this machine it may be http.
+ * 1. It must be https. Only on this machine it may be http.
  * 2. A server of the Internet leads to no address of this machine, or of a network around it.
  * 3. Answers and times are bounded. A redirect stays at its host.
  */

@@ -13,7 +13,7 @@ const scopes = v.pipe(
   v.maxLength(4000),
 );
 
-/** What a server of tools said when it refused a request for want of a login, or of a scope. */
+/** The refusal of a tool server that wants a login or another scope. */
 const challenge = v.object({
   resource_metadata: v.optional(v.pipe(v.string(), v.url(), v.maxLength(2000))),
   /** Of all such answers since the last login of a person with `--scope`. */
@@ -23,7 +23,7 @@ export type Challenge = v.InferOutput<typeof challenge>;
 
 const tokens = v.object({
   issuer: v.string(),
-  /** Of the authorization server: what a refresh and a logout need. Absent: it does not say. */
+  /** Facts of the authorization server that a refresh and a logout need. Absent: it omits them. */
   metadata: v.optional(
     v.object({
       token_endpoint: v.string(),
@@ -38,7 +38,7 @@ const tokens = v.object({
     token_endpoint_auth_method: v.optional(v.string()),
   }),
   resource: v.optional(v.string()),
-  /** What the login asked for. Absent: whatever the authorization server gives. */
+  /** The requested scopes. Absent: whatever the authorization server gives. */
   scope: v.optional(scopes),
   access_token: token,
   refresh_token: v.optional(token),
@@ -56,7 +56,7 @@ const place = v.object({
 });
 
 /**
- * All that is known about the login at one server of tools. The daemon and `svc mcp login` read and
+ * All that is known about the login at one tool server. The daemon and `svc mcp login` read and
  * write it, so they never judge differently whether a login is needed.
  */
 export interface LoginRecord {

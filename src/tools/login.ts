@@ -26,16 +26,16 @@ export interface LoginOptions {
 }
 
 /**
- * The login at a server of tools, in the daemon. `svc mcp login` makes it; here its tokens are used
- * and refreshed. It is read for each request, so that a login and a logout count at once.
+ * The login at a tool server, in the daemon. `svc mcp login` makes it; here its tokens are used and
+ * refreshed. It is read for each request, so that a login and a logout count at once.
  */
 export class Login {
   /** No text may show them. */
   secrets: readonly string[] = [];
-  /** What the last login asked for, as of the last request. */
+  /** The scopes of the last login, as of the last request. */
   private scope: string | undefined;
   private readonly options: LoginOptions;
-  /** Of requests at one time, only the first refreshes. The others find what it got. */
+  /** Of concurrent requests, only the first refreshes. The others find its result. */
   private readonly inTurn = createGate(1);
 
   constructor(options: LoginOptions) {
@@ -82,7 +82,7 @@ export class Login {
     )
       return new SvcError(
         'mcp_unavailable',
-        `The server of tools ${name} refuses the login for want of ${scopesIn(named)}, which the ` +
+        `The tool server ${name} refuses the login for want of ${scopesIn(named)}, which the ` +
           'login has asked for already.',
         {
           hint: `Ask who runs it for that right. Then log in again: ${login}`,
@@ -96,14 +96,13 @@ export class Login {
         : named === undefined
           ? ['a login with more scopes, and does not name them', `${login} --scope "<scopes>"`]
           : [`a login with ${scopesIn(named)}`, login];
-    return new SvcError(
-      'mcp_login_needed',
-      `The server of tools ${name} needs ${need}: ${command}`,
-      { hint: `Log in with a browser: ${command}`, cause },
-    );
+    return new SvcError('mcp_login_needed', `The tool server ${name} needs ${need}: ${command}`, {
+      hint: `Log in with a browser: ${command}`,
+      cause,
+    });
   }
 
-  /** A token that was refused shows that the scopes of before were too few. */
+  /** A refused token shows that the earlier scopes were too few. */
   private async note(answer: Response, hadToken: boolean): Promise<void> {
     const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
     const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(answer);
@@ -176,7 +175,7 @@ export class Login {
     const record = await readRecord(this.options.store, this.options.server);
     const { access_token, refresh_token, client, scope } = record.login ?? {};
     const found = [access_token ?? [], refresh_token ?? [], client?.client_secret ?? []].flat();
-    // An answer may repeat one that ended meanwhile.
+    // An answer may repeat a token that ended meanwhile.
     this.secrets = [...new Set([...found, ...this.secrets])].slice(0, SECRETS_MAX);
     this.scope = scope;
     return record;
@@ -188,7 +187,7 @@ export class Login {
     const why = thrown instanceof SvcError ? ` ${thrown.message}` : '';
     return new SvcError(
       'mcp_unavailable',
-      `The login at the server of tools ${name} cannot be refreshed now.${why}`,
+      `The login at the tool server ${name} cannot be refreshed now.${why}`,
       { cause: new NotSent(asSvcError(thrown).message, { cause: thrown }) },
     );
   }

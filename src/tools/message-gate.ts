@@ -3,7 +3,7 @@ import { Allowance } from '../async/allowance.ts';
 import { asRecord, excessOf, isRecord } from '../json.ts';
 import { jsonBudgets, type Limits } from '../limits.ts';
 
-/** A server of tools exceeds a bound. The message says which. */
+/** A tool server exceeds a bound. The message says which. */
 export class Excess extends Error {}
 
 export type GateLimits = Pick<
@@ -18,15 +18,15 @@ interface Asked {
 }
 
 /**
- * All messages of one server of tools pass here, over each transport. Nothing else of svc sees them
- * before, and the official client neither.
+ * All messages of one tool server pass here, over each transport. No other part of svc sees them
+ * earlier, nor does the official client.
  *
  * 1. A message has bounds of bytes, values and levels, which are judged before it is parsed.
- * 2. What the server sends unasked has bounds in number and rate, and in bytes between two answers.
+ * 2. Unrequested messages have bounds in number and rate, and in bytes between two answers.
  * 3. An answer is one to a request of svc that still waits. Any other is left out, and counts as
- *    sent unasked.
- * 4. What passes has the form that the official client takes. A field that is null is absent. What
- *    a result has in it stays as it came.
+ *    unrequested.
+ * 4. A message that passes has the form that the official client takes. A field that is null is
+ *    absent. The content of a result stays unchanged.
  */
 export class MessageGate {
   private readonly limits: GateLimits;
@@ -78,7 +78,7 @@ export class MessageGate {
   }
 
   /**
-   * The messages in a text of JSON. Null: it is no JSON. `only`: the request that nothing but this
+   * The messages in a text of JSON. Null: it is not JSON. `only`: the request that nothing but this
    * text answers, so an error without an id is meant for it. Throws Excess.
    */
   read(json: Uint8Array, only?: RequestId): JSONRPCMessage[] | null {
@@ -88,14 +88,14 @@ export class MessageGate {
     return (Array.isArray(value) ? value : [value]).flatMap((one) => this.take(one, only) ?? []);
   }
 
-  /** Undefined: it is no JSON. */
+  /** Undefined: it is not JSON. */
   private parse(json: Uint8Array): unknown {
     const { mcp_message_bytes: most } = this.limits;
     if (json.length > most) throw new Excess(`a message has more than ${most} bytes`);
     const excess = excessOf(json, jsonBudgets.tool_message);
     if (excess !== null) throw new Excess(`a message has ${excess.message}`);
     try {
-      // Without a byte order mark, and with U+FFFD where it is no UTF-8.
+      // Without a byte order mark, and with U+FFFD where it is not UTF-8.
       return JSON.parse(new TextDecoder().decode(json));
     } catch {
       return undefined;
@@ -151,7 +151,7 @@ function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-/** The reserved field is left out: the client would refuse the result for what it has in it. */
+/** The reserved field is left out: the client would refuse the result for its content. */
 function resultOf(value: unknown): Record<string, unknown> {
   if (!isRecord(value) || Array.isArray(value)) return { content: value };
   const { _meta, ...result } = value;

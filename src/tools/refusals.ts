@@ -2,11 +2,11 @@ import { SdkError, type SdkErrorCode } from '@modelcontextprotocol/client';
 import { NotSent } from './child-transport.ts';
 import { HttpRefusal } from './http-transport.ts';
 
-/** The meaning of an error of a session with a server of tools. */
+/** The meaning of an error of a session with a tool server. */
 
 export const TOO_MANY = 429;
 const AWAY = 503;
-/** A server that names a shorter time is asked again after this. */
+/** A server that names a shorter time is called again after this. */
 const PAUSE_LEAST_MS = 500;
 
 /** How long a server that cannot serve now wants to be left alone. Null: it does not say. */

@@ -2,7 +2,7 @@ import { asRecord } from '../json.ts';
 import { oneLine } from '../logs/plain.ts';
 
 /**
- * What a server says while it works: progress of a call, and messages of its log.
+ * The messages of a server while it works: progress of a call, and lines of its log.
  *
  * A message names no call. While several calls work, it may be about a call of another program, so
  * no call gets it.

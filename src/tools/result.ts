@@ -28,7 +28,7 @@ export function resultOf(result: unknown, bounds: Bounds): ToolResult {
   const texts = parts.slice(0, mcp_result_parts).map((part) => textOf(part, files));
   const rest = parts.length - texts.length;
   const isList = content == null || Array.isArray(content);
-  if (!isList) texts.push(leftOut('the content is no list, and'));
+  if (!isList) texts.push(leftOut('the content is not a list, and'));
   if (rest > 0) texts.push(`[svc: ${rest} more parts were left out]`);
   const text = texts.join('\n');
   const isFull = Buffer.byteLength(text) > mcp_result_bytes;
@@ -52,8 +52,8 @@ class Files {
   }
 
   /**
-   * The line of the text that means a file. Its first bytes say its type: a provider refuses a
-   * request that names another one.
+   * The line of the text that means a file. Its first bytes determine its type: a provider refuses
+   * a request that names another type.
    */
   add(what: string, mimeType: unknown, data: unknown): string {
     const written = typeof data === 'string' ? data.replace(/\s+/g, '') : '';
@@ -73,7 +73,7 @@ const TYPES = Object.keys(mediaSignatures).join(', ');
 
 /**
  * Null: the text has it. Servers repeat the structured content as text, for clients that do not
- * know it. Some of them wrap a value that is no object as `result`, with a text for each item.
+ * know it. Some of them wrap a value that is not an object as `result`, with a text for each item.
  */
 function structuredText(structured: unknown, texts: readonly string[]): string | null {
   const values = texts.map((text) => parseForeignJson(text) ?? text);

@@ -35,11 +35,11 @@ interface Attempt {
   ended: AbortController;
   connection: ServerConnection | null;
   list: ToolList;
-  /** The server said that it has other tools. */
+  /** The server reported that its tools have changed. */
   isStale: boolean;
 }
 
-/** One server of tools: it performs the effects of its machine, and appends their outcomes. */
+/** One tool server: it performs the effects of its machine, and appends their outcomes. */
 export class McpServer {
   readonly options: McpServerOptions;
   private attempt: Attempt | null = null;
@@ -69,7 +69,7 @@ export class McpServer {
     return attempt.list;
   }
 
-  /** As `tools`, and the server is asked: it may have changed them without a word. */
+  /** As `tools`, but queries the server: it may have changed them without a notification. */
   async toolsNow(signal: AbortSignal): Promise<ToolList> {
     const attempt = await this.ready(signal);
     await this.listAgain(attempt, signal);
@@ -201,7 +201,7 @@ export class McpServer {
   private noteEnd({ number }: Pick<Attempt, 'number'>, end: End): void {
     const { machine, log, name } = this.options;
     machine.tryAppend({ type: 'mcp.ended', attempt: number, ...end }).catch((error: unknown) => {
-      log.debug({ err: error, server: name }, 'the end of a server of tools is not recorded');
+      log.debug({ err: error, server: name }, 'the end of a tool server is not recorded');
     });
   }
 

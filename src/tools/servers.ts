@@ -56,14 +56,14 @@ export interface McpServersOptions {
 
 interface Entry {
   config: McpServerConfig;
-  /** Made when it is first asked for. */
+  /** Made on first use. */
   server: Promise<McpServer>;
   made: McpServer | null;
 }
 
 /**
- * The servers of tools. The file says which there are, and is read again when it has changed: a
- * server that is not in it any more, or is started in another way, is stopped.
+ * The tool servers. The file says which there are, and is read again when it has changed: a server
+ * that is not in it any more, or is started in another way, is stopped.
  */
 export class McpServers implements ManagedToolServers {
   readonly handlers: Pick<EffectHandlers, 'startToolServer' | 'stopToolServer' | 'killToolServer'>;
@@ -197,7 +197,7 @@ export class McpServers implements ManagedToolServers {
     );
   }
 
-  /** Kills what is left, for when no event can be appended. */
+  /** Kills the servers that are left, for when no event can be appended. */
   async close(): Promise<void> {
     this.isClosed = true;
     for (const server of this.byNumber.values()) server.close();
@@ -266,13 +266,13 @@ export class McpServers implements ManagedToolServers {
     const problem = problems.get(name);
     if (this.isClosed) throw new SvcError('daemon_stopping');
     if (problem !== undefined)
-      throw new SvcError('mcp_unavailable', `The server of tools ${name} is invalid: ${problem}.`, {
+      throw new SvcError('mcp_unavailable', `The tool server ${name} is invalid: ${problem}.`, {
         hint: `Correct it in ${this.options.file}.`,
         retryable: false,
       });
     if (config === undefined) throw this.unknown(name);
     if (config.disabled)
-      throw new SvcError('mcp_unavailable', `The server of tools ${name} is switched off.`, {
+      throw new SvcError('mcp_unavailable', `The tool server ${name} is switched off.`, {
         hint: `Switch it on: svc mcp set ${name} --enable`,
         retryable: false,
       });
@@ -311,7 +311,7 @@ export class McpServers implements ManagedToolServers {
     return entry;
   }
 
-  /** The file as it is now. One that cannot be read changes nothing. */
+  /** The file as it is now. An unreadable file changes nothing. */
   private read(): McpFile {
     const { file, log } = this.options;
     const stamp = stampOf(file);
@@ -322,7 +322,7 @@ export class McpServers implements ManagedToolServers {
       this.problem = null;
     } catch (thrown) {
       this.problem = asSvcError(thrown).message;
-      log.warn({}, `the servers of tools stay as they were: ${this.problem}`);
+      log.warn({}, `the tool servers stay as they were: ${this.problem}`);
       return this.file;
     }
     for (const [name, entry] of this.entries) {
@@ -344,29 +344,26 @@ export class McpServers implements ManagedToolServers {
         machines.forget(name, server.options.number);
       })
       .catch((error: unknown) =>
-        log.warn({ err: error, server: name }, 'a server of tools could not be stopped'),
+        log.warn({ err: error, server: name }, 'a tool server could not be stopped'),
       );
   }
 
   private unknown(name: string): SvcError {
     const known = [...this.read().servers.keys()];
     const list = known.length === 0 ? 'none is configured' : `there are ${known.join(', ')}`;
-    return new SvcError(
-      'mcp_unknown',
-      `There is no server of tools ${JSON.stringify(name)}; ${list}.`,
-    );
+    return new SvcError('mcp_unknown', `There is no tool server ${JSON.stringify(name)}; ${list}.`);
   }
 }
 
 export function unknownTool(server: string, tool: string): SvcError {
   return new SvcError(
     'mcp_unknown',
-    `The server of tools ${server} has no tool ${JSON.stringify(tool)}.`,
+    `The tool server ${server} has no tool ${JSON.stringify(tool)}.`,
     { hint: `See its tools: svc mcp show ${server}` },
   );
 }
 
-/** What the model hears instead of a result. */
+/** The text that the model gets instead of a result. */
 const CHANGED =
   'The call was not carried out: the tool, its server, or its policy has changed since the call ' +
   'was made. Call it again if it still fits.';

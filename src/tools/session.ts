@@ -26,7 +26,7 @@ export interface SessionOptions {
   login: Login | null;
   limits: Limits;
   log: Log;
-  /** The server says that its tools are others now. */
+  /** The server reports that its tools have changed. */
   onToolsChanged(): void;
 }
 
@@ -40,8 +40,8 @@ interface Ends {
 }
 
 /**
- * One session with a server of tools, with the official client. It speaks the protocol that starts
- * with `initialize`: every server knows it. Its methods throw what the client throws.
+ * One session with a tool server, with the official client. It speaks the protocol that starts with
+ * `initialize`: every server knows it. Its methods throw the errors of the client.
  */
 export class Session {
   /** The tools as they were listed last. */

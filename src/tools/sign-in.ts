@@ -41,7 +41,7 @@ export interface SignInOptions extends LoginOptions {
    */
   client_id: string | null;
   client_secret: string | null;
-  /** What to ask for. Null: what the server names. */
+  /** The scopes to request. Null: those that the server names. */
   scope: string | null;
   /** Where the browser comes back to, if the client was registered for one port. */
   port: number;
@@ -49,7 +49,7 @@ export interface SignInOptions extends LoginOptions {
   show(page: URL): Promise<void>;
 }
 
-/** What a login collects on its way. */
+/** State gathered during a login. */
 interface Collected {
   client?: StoredOAuthClientInformation;
   found?: OAuthDiscoveryState;
@@ -57,13 +57,13 @@ interface Collected {
   resource?: string;
   page?: URL;
   asked?: Challenge;
-  /** Null: as much as was asked for. */
+  /** Null: all the requested scopes. */
   granted?: string | null;
 }
 
 /**
- * A person logs in at a server of tools, with a browser. Resolves with the scopes that it asked for
- * and did not get; null if the server asks for no login. Throws mcp_login_failed, mcp_unavailable.
+ * A person logs in at a tool server, with a browser. Resolves with the scopes that were requested
+ * and not granted; null if the server asks for no login. Throws mcp_login_failed, mcp_unavailable.
  */
 export async function signIn(options: SignInOptions): Promise<readonly string[] | null> {
   const { name, server, client_id, client_secret, limits, store, now } = options;
@@ -144,8 +144,9 @@ export async function signIn(options: SignInOptions): Promise<readonly string[] 
 }
 
 /**
- * What the server asks for now. The daemon's own connection finds it out, without a token, so that
- * both judge it by the same requests. Null: it refuses none of them. Throws mcp_unavailable.
+ * The login that the server asks for now. The daemon's own connection finds it out, without a
+ * token, so that both judge it by the same requests. Null: it refuses none of them. Throws
+ * mcp_unavailable.
  */
 async function askedNow(options: SignInOptions): Promise<Challenge | null> {
   const { name, server, version, launch, limits } = options;
@@ -182,7 +183,7 @@ async function askedNow(options: SignInOptions): Promise<Challenge | null> {
 
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** The server of tools names the receiver of the secret, so another one than before is refused. */
+/** The tool server names the receiver of the secret, so a changed receiver is refused. */
 function checkReceiver({ name }: SignInOptions, before: string | null, issuer: string): void {
   if (before === null || before === issuer) return;
   throw new SvcError(
@@ -242,7 +243,7 @@ const HEADERS = {
 const CONNECTIONS_MAX = 16;
 
 function failed(name: string, thrown: unknown): SvcError {
-  // What a name leads to is refused below the request.
+  // Refused addresses of a name are found below the request.
   for (let error = thrown; error instanceof Error; error = error.cause)
     if (error instanceof SvcError) return error;
   const { name: kind, message, cause } = thrown as Error & { cause?: { code?: unknown } };
@@ -252,7 +253,7 @@ function failed(name: string, thrown: unknown): SvcError {
       ? 'an answer has a wrong form'
       : `${message}${cause?.code === undefined ? '' : ` (${cause.code})`}`;
   const why = oneLine(said).slice(0, SAID_MAX).replace(/\.$/, '');
-  const text = `The login at the server of tools ${name} failed: ${why}.`;
+  const text = `The login at the tool server ${name} failed: ${why}.`;
   const isScope = OAuthError.isInstance(thrown) && thrown.code === 'invalid_scope';
   const hint = isScope
     ? `Say what to ask for: svc mcp login ${name} --scope "<scopes>"`

@@ -33,8 +33,8 @@ export class ToolLister {
   }
 
   /**
-   * Each tool is judged apart. A field that is null is absent, and one that svc does not need may
-   * have any form. A tool that cannot be used is left out, with the reason.
+   * Each tool is judged apart. A field that is null is absent, and a field that svc does not need
+   * may have any form. A tool that cannot be used is left out, with the reason.
    */
   add(value: unknown): void {
     const { mcp_tools, mcp_tools_bytes, mcp_schema_bytes, mcp_description_bytes } = this.limits;
@@ -47,7 +47,7 @@ export class ToolLister {
     const bytes = Buffer.byteLength(json) + Math.min(text?.length ?? 0, mcp_description_bytes);
     const excess = excessOf(json, jsonBudgets.tool_schema);
     const problem = !isRecord(value)
-      ? `tool ${this.count} of the list is no object`
+      ? `tool ${this.count} of the list is not an object`
       : !isNamed
         ? `tool ${this.count} of the list has ${shownName(name)}`
         : this.tools.has(name)
@@ -104,12 +104,12 @@ function schemaOf(value: unknown): Schema | null {
 
 function shownName(name: unknown): string {
   if (name == null) return 'no name';
-  if (typeof name !== 'string') return 'a name that is no text';
+  if (typeof name !== 'string') return 'a name that is not text';
   return `the name ${JSON.stringify(oneLine(name.slice(0, SHOWN_MAX)))}, which models do not take`;
 }
 
 const SHOWN_MAX = 80;
-/** Names of tools are parts of commands and of messages. Models know no others either. */
+/** Names of tools are parts of commands and of messages. Models do not produce other names. */
 const NAME = /^[A-Za-z0-9_./-]{1,128}$/;
 
 /** The same for the same content, whatever the order of its fields. */

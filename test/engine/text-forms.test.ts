@@ -68,7 +68,10 @@ const BAD: [grammar: string, about: string][] = [
   ['root ::= "a"\nroot ::= "b"', 'Line 2, column 1: the rule root is there twice.'],
   ['root ::= x', 'Line 1, column 10: there is no rule x.'],
   ['root ::= root "a" | "a"', 'The rule root comes to itself before any letter.'],
-  ['root ::= ("a"*)*', 'A repetition of what may be empty comes to itself before any letter.'],
+  [
+    'root ::= ("a"*)*',
+    'A repetition of a part that may be empty comes to itself before any letter.',
+  ],
   ['root ::= "a" root', 'The rule root has no text that ends.'],
   ['root ::= "a"{5,3}', 'Line 1, column 13: the repetition asks for at least 5 and at most 3.'],
   ['root ::= "a"{2001}', 'Line 1, column 13: a part is repeated more than 2000 times.'],
@@ -78,7 +81,7 @@ const BAD: [grammar: string, about: string][] = [
   ['root ::= "a" )', 'Line 1, column 14: ")" cannot be here.'],
   ['root ::= [b-a]', 'Line 1, column 10: a range begins after its end.'],
   ['root ::= []', 'Line 1, column 10: this class has no letter.'],
-  ['root ::= "\\ud800"', 'Line 1, column 17: this is no letter of a text.'],
+  ['root ::= "\\ud800"', 'Line 1, column 17: this is not a letter of a text.'],
   ['root ::= "\\x1"', 'Line 1, column 11: \\x needs 2 hexadecimal digits.'],
   [
     'root ::= <[5]>',
@@ -113,7 +116,7 @@ test('a grammar whose ways double with each letter ends its own run alone', asyn
   const doubling = ['root ::= s0', ...levels, 's20 ::= "d"'].join('\n');
   const error = await failure(ask({ grammar: doubling }));
   assert.equal([error.code, error.param], ['capability_missing', 'grammar']);
-  assert.match(error.message, /more than 512 ways to go on/);
+  assert.match(error.message, /more than 512 ways to continue/);
   const ways = new Ways(parseGbnf(doubling), 512);
   ways.take('a'.repeat(8));
   assert.is(ways.count, 512);
@@ -124,7 +127,7 @@ test('a grammar whose ways double with each letter ends its own run alone', asyn
   const many = Array.from({ length: 600 }, (_, at) => `"a" "${at}"`).join(' | ');
   const refused = await failure(ask({ grammar: `root ::= ${many}` }));
   assert.equal([refused.code, refused.param], ['capability_missing', 'grammar']);
-  assert.match(refused.message, /more than 512 ways to go on/);
+  assert.match(refused.message, /more than 512 ways to continue/);
   assert.match(local.state(), /^warm/, 'the engine lives');
 });
 

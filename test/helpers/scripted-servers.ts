@@ -15,7 +15,7 @@ export interface ScriptedTool {
   ): Promise<ToolResult> | ToolResult;
 }
 
-/** Servers of tools, by `server/tool`. They count what was carried out, by the id of the call. */
+/** Tool servers, by `server/tool`. They count what was carried out, by the id of the call. */
 export class ScriptedServers implements ToolServers {
   readonly tools_by_name: Record<string, ScriptedTool>;
   /** The ids of the calls that began, in their order. */

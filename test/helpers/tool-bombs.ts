@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { type Does, event } from './web-tools.ts';
 
 /**
- * Answers of a server of tools that need any time and memory, and the bound that each exceeds. A
- * bound by rate is exceeded by far, as a busy machine takes seconds to read them: see
+ * Answers of a tool server that need any time and memory, and the bound that each exceeds. A bound
+ * by rate is exceeded by far, as a busy machine takes seconds to read them: see
  * test/tools/message-gate.test.ts for its edge.
  */
 
@@ -15,7 +15,7 @@ interface Bomb {
 const MIB = 1024 * 1024;
 /** A busy svc may meet either bound first: its answers wait, or the requests do. */
 const REQUESTS =
-  /it asked svc for more than 64 things at once|it does not take the answers to what it asks svc/;
+  /it asked svc for more than 64 things at once|it does not take the answers to its requests/;
 const UNASKED = /it sent more than 4096 messages at once that no one asked for/;
 const values = (count: number) => new RegExp(`a message has more than ${count} values`);
 

@@ -11,7 +11,7 @@ import { bootRuntime } from '../helpers/runtime.ts';
 import { bootToolServers, scripted, type ToolServersHarness } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-/** Hostile servers of tools: what they change, what they ask for, and where they lead. */
+/** Hostile tool servers: what they change, what they ask for, and where they lead. */
 
 const ends: (() => Promise<unknown> | unknown)[] = [];
 test.after.each(async () => {
@@ -160,7 +160,7 @@ test('a server cannot ask for a model, for a person, or for folders', async () =
   const { text } = await servers.call('x', 'ask', {}, { ...call(), report });
   const [model, person, folders] = [
     'svc lends no model to a server (sampling).',
-    'svc asks no person for a server (elicitation). Take what the tool needs as its arguments.',
+    'svc asks no one for a server (elicitation). Take the values as arguments of the tool.',
     'svc names no folders to a server (roots). Take them as arguments of its command.',
   ];
   assert.equal(
@@ -188,7 +188,7 @@ test('what a server says of itself and its tools moves no cursor in logs and lis
 
 type Does = (message: { method: string }, res: ServerResponse, req: IncomingMessage) => void;
 
-/** A server of tools over HTTP. `calls`: what it does when a tool is called. */
+/** A tool server over HTTP. `calls`: what it does when a tool is called. */
 async function served(calls: Does, first: Does = () => {}) {
   const asked: { path: string; headers: IncomingMessage['headers']; body: string }[] = [];
   const server = createServer(async (req, res) => {

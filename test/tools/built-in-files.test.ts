@@ -125,7 +125,7 @@ test('list, read and search', async () => {
   assert.is((await use('search', { text: '(a+)+$' })).text, 'Nothing was found.');
   await refused(use('read', { path: 'absent' }), /absent is not there\./);
   await refused(use('read', { path: 'deep' }), /is a folder/);
-  await refused(use('read', { path: 'a.md/x' }), /no folder/);
+  await refused(use('read', { path: 'a.md/x' }), /not a folder/);
   await refused(use('read', {}), /do not fit/);
   await refused(use('remove', { path: 'a.md' }), /There is no remove/);
 });
@@ -203,8 +203,8 @@ test('pipes and binary files are said, and no call waits for them', async () => 
   writeFileSync(join(notes, 'latin'), Buffer.from([0x67, 0xfc]));
   await refused(use('read', { path: 'pipe' }), /no plain file/);
   await refused(use('write', { path: 'pipe', content: 'x' }), /no plain file/);
-  await refused(use('read', { path: 'bin' }), /is no text: it has 3 bytes/);
-  await refused(use('edit', { path: 'latin', old: 'g', new: 'h' }), /is no text/);
+  await refused(use('read', { path: 'bin' }), /is not text: it has 3 bytes/);
+  await refused(use('edit', { path: 'latin', old: 'g', new: 'h' }), /is not text/);
   const { text } = await use('search', { text: 'two' });
   assert.match(text, /\[2 were left out: too large, no text, of several names, or not readable\]$/);
 });

@@ -95,7 +95,7 @@ test('other hosts, ports, schemes and credentials are refused without a request'
   ])
     await refused(get(url), /is not allowed\. Only these are: http:\/\/site\.test/);
   await refused(get(`http://me:secret@site.test:${port}/`), /no name and no password/);
-  await refused(get('no address'), /is no address/);
+  await refused(get('no address'), /is not an address/);
   assert.equal([asked, resolved], [[], []]);
 });
 
@@ -198,7 +198,7 @@ test('only text, within its bound, also when it is packed', async () => {
     },
     { limits: { http_tool_bytes: 1000 } },
   );
-  for (const type of types) await refused(get(`${origin}/type/${type}`), /is no text: it has/);
+  for (const type of types) await refused(get(`${origin}/type/${type}`), /is not text: it has/);
   for (const type of ['application/json', 'application/ld+json;charset=utf-8', 'TEXT/HTML'])
     assert.match(await get(`${origin}/type/${type}`), /\n\nx$/);
   assert.match(await get(`${origin}/size/1000`), /x{1000}$/);

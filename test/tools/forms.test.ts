@@ -7,7 +7,7 @@ import { failure } from '../helpers/failure.ts';
 import { bootToolServers } from '../helpers/tool-servers.ts';
 import { INTRODUCTION, webTools } from '../helpers/web-tools.ts';
 
-/** Forms that servers of tools send, and that the schema of MCP does not have. */
+/** Forms that tool servers send, and that the schema of MCP does not have. */
 
 const ends: (() => Promise<unknown> | unknown)[] = [];
 test.after.each(async () => {
@@ -71,7 +71,11 @@ const forms: [string, unknown, object | string][] = [
   ],
   ['no name', { inputSchema: EMPTY }, 'tool 1 of the list has no name'],
   ['a name that is null', { ...odd, name: null }, 'tool 1 of the list has no name'],
-  ['a name that is a number', { ...odd, name: 5 }, 'tool 1 of the list has a name that is no text'],
+  [
+    'a name that is a number',
+    { ...odd, name: 5 },
+    'tool 1 of the list has a name that is not text',
+  ],
   [
     'a name with a space',
     { ...odd, name: 'do it\u202e' },
@@ -82,8 +86,8 @@ const forms: [string, unknown, object | string][] = [
     { ...odd, name: long },
     `tool 1 of the list has the name "${long.slice(0, 80)}", which models do not take`,
   ],
-  ['null in its place', null, 'tool 1 of the list is no object'],
-  ['a text in its place', 'odd', 'tool 1 of the list is no object'],
+  ['null in its place', null, 'tool 1 of the list is not an object'],
+  ['a text in its place', 'odd', 'tool 1 of the list is not an object'],
 ];
 
 for (const [what, tool, expected] of forms)
@@ -121,9 +125,9 @@ test('the reasons for tools that are left out have a bound', () => {
   const lister = new ToolLister('x', { ...defaultLimits, mcp_tools: 3 });
   for (let n = 0; n < 100; n += 1) lister.add(n);
   assert.equal(lister.list.left_out, [
-    'tool 1 of the list is no object',
-    'tool 2 of the list is no object',
-    'tool 3 of the list is no object',
+    'tool 1 of the list is not an object',
+    'tool 2 of the list is not an object',
+    'tool 3 of the list is not an object',
     'more of its tools are left out',
   ]);
 });
@@ -158,7 +162,7 @@ test('one that names no version of the protocol is refused in words', async () =
   const { servers, leave } = await bootToolServers({ x: { url: web.url } });
   ends.push(() => web.close(), leave);
   const { message } = await failure(servers.tools('x', soon()));
-  assert.is(message, 'The server of tools x answered in a wrong form.');
+  assert.is(message, 'The tool server x answered in a wrong form.');
 });
 
 const UNASKED = 'it sent more than 4096 messages at once that no one asked for';
@@ -188,13 +192,13 @@ for (const [form, reason] of [
   ['notifications', UNASKED],
   ['many lines that are no message', UNASKED],
   ['empty lines', UNASKED],
-  ['a message that is no JSON', 'it sent a message that is no JSON'],
+  ['a message that is no JSON', 'it sent a message that is not JSON'],
 ] as const)
   test(`a process that answers with ${form} is ended by name`, async () => {
     const { servers, leave } = await bootToolServers({ x: inProcess(form) });
     ends.push(leave);
     const { code, message } = await failure(servers.tools('x', soon()));
-    const expected = `The server of tools x was ended: ${reason}.`;
+    const expected = `The tool server x was ended: ${reason}.`;
     assert.equal([code, message], ['mcp_unavailable', expected]);
   });
 

@@ -9,7 +9,7 @@ import { bootToolServers } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Does, event, INTRODUCTION, type WebTools, webTools } from '../helpers/web-tools.ts';
 
-/** Servers of tools over HTTP: sessions, streams, and answers over a bound. */
+/** Tool servers over HTTP: sessions, streams, and answers over a bound. */
 
 const ends: (() => Promise<unknown> | unknown)[] = [];
 test.after.each(async () => {
@@ -136,7 +136,7 @@ test('a stream that ends without the response is a loss at once, and the session
   });
   const error = await failure(get({ timeout_ms: 86_400_000 }));
   assert.is(error.code, 'tool_lost');
-  assert.match(error.message, /the server of tools x ended its answer without the response\./);
+  assert.match(error.message, /the tool server x ended its answer without the response\./);
   await waitFor('it is idle', () => record()?.state === 'ready.idle');
   web.does['tools/call'] = ({ id, events }) => events(event(answer(id)));
   assert.equal(await get(), got, 'a stream that stays open after the response is closed');
@@ -220,7 +220,7 @@ test('a refusal has the reason that the server gives', async () => {
       res.writeHead(400).end(JSON.stringify({ jsonrpc: '2.0', id, error })),
   });
   const { code, message } = await failure(get());
-  const shown = 'The server of tools x answered HTTP 400: No\ufffd such place.';
+  const shown = 'The tool server x answered HTTP 400: No\ufffd such place.';
   assert.equal([code, message], ['mcp_unavailable', shown]);
 });
 
@@ -252,7 +252,7 @@ test('one that wants to be left alone for longer fails at once, and had no sessi
   });
   const error = await failure(servers.tools('x', soon()));
   assert.equal([error.code, error.retryable], ['mcp_unavailable', true]);
-  assert.is(error.message, 'The server of tools x answered HTTP 503.');
+  assert.is(error.message, 'The tool server x answered HTTP 503.');
   assert.equal([record()?.reason, web.count('initialize')], [error.message, 1]);
 });
 
@@ -294,11 +294,11 @@ test('a server that takes no answer to what it asks is ended', async () => {
     { mcp_requests: 1 },
   );
   const error = await failure(get());
-  const why = 'was ended: it does not take the answers to what it asks svc';
+  const why = 'was ended: it does not take the answers to its requests';
   assert.is(error.code, 'tool_lost');
   assert.match(error.message, why);
   await waitFor('it has failed', () => record()?.state === 'failing');
-  assert.is(record()?.reason, `The session with the server of tools x ${why}.`);
+  assert.is(record()?.reason, `The session with the tool server x ${why}.`);
 });
 
 for (const [what, does] of [
@@ -360,7 +360,7 @@ test('a list in a wrong form is named', async () => {
   const { web, servers } = await boot();
   await listed(web, { tools: { a: 1 } });
   const error = await failure(servers.tools('x', soon()));
-  assert.is(error.message, 'The server of tools x lists its tools in a wrong form.');
+  assert.is(error.message, 'The tool server x lists its tools in a wrong form.');
 });
 
 test.run();

@@ -15,7 +15,7 @@ import {
   tokenRequests,
 } from '../helpers/login-stage.ts';
 
-/** What a server of tools asks a login for, the client that logs in, and the end of the tokens. */
+/** What a tool server asks a login for, the client that logs in, and the end of the tokens. */
 
 test.after.each(endLogins);
 
@@ -29,7 +29,7 @@ for (const method of ['initialize', 'tools/list', 'tools/call'])
     const error = await failure(use());
     assert.equal(
       [error.code, error.message],
-      ['mcp_login_needed', 'The server of tools x needs a login: svc mcp login x'],
+      ['mcp_login_needed', 'The tool server x needs a login: svc mcp login x'],
     );
     assert.is(saved(kept.text).asked.scope, 'speak');
     assert.equal(await login(), []);
@@ -68,7 +68,7 @@ test('a missing scope is named, and the next login asks for it too', async () =>
     [
       'mcp_login_needed',
       false,
-      'The server of tools x needs a login with the scope write: svc mcp login x',
+      'The tool server x needs a login with the scope write: svc mcp login x',
     ],
   );
   assert.is((await servers.tools('x', soon())).length, 1, 'what needs no scope still works');

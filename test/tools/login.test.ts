@@ -15,7 +15,7 @@ import {
 } from '../helpers/login-stage.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-/** Logins at servers of tools: a person signs in, and the daemon uses and refreshes the tokens. */
+/** Logins at tool servers: a person signs in, and the daemon uses and refreshes the tokens. */
 
 test.after.each(endLogins);
 
@@ -165,7 +165,7 @@ test('another address gets no token, and neither does a server with its own head
   assert.is((await servers.tools('x', soon())).length, 1);
 });
 
-test('the headers of the configuration reach the server of tools alone', async () => {
+test('the headers of the configuration reach the tool server alone', async () => {
   const { remote, login, servers } = await boot({ headers: { 'x-team': 'secret-team' } });
   const { does } = remote;
   const seen: unknown[] = [];

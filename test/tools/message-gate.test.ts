@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { defaultLimits, jsonBudgets, type Limits } from '../../src/limits.ts';
 import { Excess, MessageGate } from '../../src/tools/message-gate.ts';
 
-/** The gate that every message of a server of tools passes. */
+/** The gate that every message of a tool server passes. */
 
 function gateAt(limits: Partial<Limits> = {}) {
   const clock = { now: 0 };

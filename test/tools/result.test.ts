@@ -29,7 +29,7 @@ const FORMS: readonly [what: string, result: object, text: string][] = [
   [
     'content that is a text',
     { content: 'five' },
-    '[svc: the content is no list, and was left out]',
+    '[svc: the content is not a list, and was left out]',
   ],
   [
     'a part that is null',

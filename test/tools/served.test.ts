@@ -6,7 +6,7 @@ import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
 
 /** The built program as a server of MCP, asked with the official client. */
 
-const test = suite<{ home: Home }>('svc as a server of tools');
+const test = suite<{ home: Home }>('svc as a tool server');
 test.before((context) => {
   context.home = makeHome();
 });

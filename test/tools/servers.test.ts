@@ -206,7 +206,7 @@ test('a server that prints very much works, and its last line is known', async (
   await failure(harness.servers.call('x', 'die', {}, call()));
   await waitFor('it has failed', () => harness.servers.list().servers[0]?.state === 'failing');
   const { reason } = harness.servers.list().servers[0] ?? {};
-  assert.is(reason, 'The server of tools x ended with exit code 9. It printed last: Good bye.');
+  assert.is(reason, 'The tool server x ended with exit code 9. It printed last: Good bye.');
   const logged = harness.lines.filter((line) => line.startsWith('Still here.'));
   assert.is(logged.length, defaultLimits.mcp_log_lines);
 });

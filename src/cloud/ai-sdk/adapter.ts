@@ -17,7 +17,7 @@ import type { SdkFetch } from './fetch.ts';
 
 /** A package of the AI SDK with the settings of one provider. */
 export interface Adapter {
-  /** The package is not one that svc is tested with. */
+  /** svc is not tested with this package. */
   isForeign: boolean;
   canEmbed: boolean;
   hasSingleCalls: boolean;
@@ -30,10 +30,13 @@ export interface Adapter {
   /** Reads the stream of an answer. Null: the package does. */
   reads: ((context: EventAnswerContext) => EventAnswer) | null;
   load(): Promise<Module>;
-  /** What the factory gets instead of a key. Throws provider_unauthorised if there is nothing. */
+  /**
+   * The credentials that the factory gets instead of a key. Throws provider_unauthorised if there
+   * is nothing.
+   */
   credentials(): Promise<object>;
   provider(key: string | null, fetch: SdkFetch['fetch']): Promise<SdkProvider>;
-  /** The name as it is asked. Throws model_unknown for one that would lead elsewhere. */
+  /** The name as it is sent. Throws model_unknown for a name that would change the address. */
   named(model: string): string;
   model(provider: SdkProvider, id: string): LanguageModelV4;
   requestOptions(request: RunRequest): SharedV4ProviderOptions;

@@ -21,12 +21,12 @@ interface Begun {
 /**
  * Reads the events of Anthropic's messages, or a whole message.
  *
- * 1. What the first event of a block has belongs to the answer: text and thinking at once. The
- *    arguments of a call wait for the end of the block, because some servers send them twice.
+ * 1. The content in the first event of a block belongs to the answer: text and thinking at once.
+ *    The arguments of a call wait for the end of the block, because some servers send them twice.
  * 2. Other blocks are work of the server. They are left out with their deltas.
  */
 export class AnthropicAnswer extends EventAnswer {
-  /** By their index. Null: a block that is no call. */
+  /** By their index. Null: a block that is not a call. */
   private readonly blocks = new Map<unknown, Begun | null>();
 
   document(value: unknown): boolean {

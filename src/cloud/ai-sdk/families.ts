@@ -28,7 +28,7 @@ type Settings = Pick<ProviderConfig, 'options' | 'base_url'>;
 export interface Family {
   /** The function of the package that makes the provider. */
   factory: string;
-  /** What the factory gets beside address, key, headers and fetch. */
+  /** Settings that the factory gets besides address, key, headers and fetch. */
   settings?(settings: Settings): object;
   /** Credentials for a request without a key. Absent: it needs none, or the package finds them. */
   credentials?(options: ProviderConfig['options']): Promise<object>;
@@ -41,7 +41,7 @@ export interface Family {
   hears?: true;
   /** Where files of results are. Absent: none are sent, as its package would send a long text. */
   files?(settings: Settings): FilePlace;
-  /** What its API must get back, and the options of its package that have it. */
+  /** The data that its API must get back, and the options of its package that carry it. */
   returns?: Returns;
   /** Whether `request` has a place for single calls of tools. */
   singleCalls?: true;
@@ -71,7 +71,7 @@ const openai = {
     openai: {
       // The conversation is in svc. OpenAI need not keep it.
       store: false,
-      // So it must say what it thought, and gets it back.
+      // So it must send its reasoning, and gets it back.
       include: ['reasoning.encrypted_content'],
       strictJsonSchema: isStrict(response_format?.schema ?? null),
       ...(parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
@@ -232,8 +232,8 @@ function afterSlash(name: unknown): unknown {
 
 /**
  * Credentials of AWS for one request: those of the variables, which the package reads itself, or
- * of a profile. A profile with a static key is read; one that logs in elsewhere is not. Throws
- * provider_unauthorised.
+ * of a profile. A profile with a static key is read; a profile that logs in elsewhere is not.
+ * Throws provider_unauthorised.
  */
 async function awsCredentials(
   { profile }: Readonly<Record<string, string>>,

@@ -13,8 +13,8 @@ import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { Vectors } from './vectors.ts';
 
 /**
- * What the body of a response may be. `kept`: the package does not see it. An object: the package
- * sees it without its vectors.
+ * The kind of body that a response may have. `kept`: the package does not see it. An object: the
+ * package sees it without its vectors.
  */
 export type Expected = 'kept' | 'events' | 'whole' | 'any' | 'vectors' | Vectors;
 
@@ -174,7 +174,7 @@ function json(value: unknown, headers: Headers): Response {
   return new Response(JSON.stringify(value), { headers });
 }
 
-/** Throws stream_oversized, and provider_failed for a body that is no JSON. */
+/** Throws stream_oversized, and provider_failed for a body that is not JSON. */
 async function withoutVectors(body: Incoming, vectors: Vectors, limits: Limits): Promise<unknown> {
   const { provider_vectors_bytes: bytes } = limits;
   const value = await readBody(body, 'the vectors', { ...jsonBudgets.vectors, bytes });

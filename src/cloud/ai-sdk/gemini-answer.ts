@@ -58,7 +58,7 @@ export class GeminiAnswer extends EventAnswer {
     if (typeof finishReason === 'string' && finishReason !== '') this.reason = finishReason;
   }
 
-  /** Tools of the server, such as a search, are no part of the answer. */
+  /** Tools of the server, such as a search, are not part of the answer. */
   private takePart(part: Fields): void {
     const { text, thought, functionCall, inlineData, fileData, thoughtSignature } = part;
     const kind = thought === true ? 'reasoning' : 'text';

@@ -17,7 +17,7 @@ interface Item {
   text: string;
   refusal: string;
   reasoning: string;
-  /** Undefined: it is no call. Null: its arguments are the text of the answer. */
+  /** Undefined: it is not a call. Null: its arguments are the text of the answer. */
   call?: Call | null;
   arguments: string;
   /** Arguments of its first event. Some servers send them again. */
@@ -30,8 +30,8 @@ type TextKind = 'text' | 'refusal' | 'reasoning';
 
 /**
  * Reads the events of OpenAI's Responses API, or a whole response. Each item comes up to three
- * times: in pieces, whole when it is done, and in the whole response. What is missing of it is
- * taken from the next one.
+ * times: in pieces, whole when it is done, and in the whole response. Missing content is taken from
+ * the next form of the item.
  */
 export class ResponsesAnswer extends EventAnswer {
   private readonly items = new Map<unknown, Item>();
@@ -141,7 +141,7 @@ export class ResponsesAnswer extends EventAnswer {
     }
   }
 
-  /** What was thought in an item that only the server can read goes back as it came. */
+  /** Reasoning that only the server can read is sent back unchanged. */
   private keep(item: Item, { status: _, ...value }: Fields): void {
     if (typeof value.encrypted_content !== 'string' || value.encrypted_content === '') return;
     item.isKept = true;

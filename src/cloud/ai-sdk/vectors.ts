@@ -3,8 +3,8 @@ import { notRead } from '../remote/failure.ts';
 
 /**
  * The vectors of an answer, apart from the rest of it. The schema of a package looks at each
- * number. Its note of a wrong one needs a hundred times as much memory as the number itself. So the
- * package gets the place of each vector instead of its numbers.
+ * number. Its report of a wrong number needs a hundred times as much memory as the number itself.
+ * So the package gets the place of each vector instead of its numbers.
  */
 export class Vectors {
   private readonly found: number[][] = [];

@@ -13,12 +13,12 @@ export type Body = Record<string, unknown>;
 type Settings = Pick<AddressedConfig, 'base_url' | 'stream'> & Partial<AddressedConfig>;
 
 /**
- * The body of a request for a chat completion. It has only what the run says: some servers refuse
- * unknown parameters. A field that is undefined is not sent. Throws capability_missing for what no
- * server would understand.
+ * The body of a request for a chat completion. It has only the fields of the run: some servers
+ * refuse unknown parameters. A field that is undefined is not sent. Throws capability_missing for
+ * fields that no server understands.
  *
  * OpenAI's newer models refuse `max_tokens`; most other servers know only that name, and a setting
- * says another one. OpenAI takes no reasoning in messages.
+ * can name another one. OpenAI takes no reasoning in messages.
  */
 export function chatBody(
   { base_url, stream, options = {}, ...settings }: Settings,
@@ -114,7 +114,7 @@ function messageOf({ role, content }: Message, takesReasoning: boolean): object[
   ];
 }
 
-/** One text is sent as it is: servers without images know no list of parts. */
+/** One text is sent as a string: servers without images do not accept a list of parts. */
 function userContent(content: readonly MessagePart[]): string | object[] {
   const [first] = content;
   if (content.length === 1 && first !== undefined && !isMedia(first)) return textOf(first);
@@ -132,7 +132,10 @@ function textIn(content: readonly MessagePart[], types: readonly MessagePart['ty
   return content.map((part) => (types.includes(part.type) ? textOf(part) : '')).join('');
 }
 
-/** The arguments are JSON, because servers parse them. What is none becomes a JSON text. */
+/**
+ * The arguments are JSON, because servers parse them. Anything that is not JSON is encoded as a
+ * JSON string.
+ */
 function callOf(part: MessagePart): object[] {
   if (part.type !== 'tool_call') return [];
   const { id, name, arguments: written } = part;

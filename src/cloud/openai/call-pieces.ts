@@ -8,7 +8,7 @@ export interface CallPiece {
   id: string;
   name: string;
   text: string;
-  /** What the server must get back with the call. */
+  /** Data that the server must get back with the call. */
   opaque?: Opaque | undefined;
 }
 

@@ -180,7 +180,7 @@ export class ChatAnswer extends EventAnswer {
   }
 }
 
-/** Text in any form: a string, a list, or an object that has it. Other fields are no text. */
+/** Text in any form: a string, a list, or an object that has it. Other fields are not text. */
 function textOf(value: unknown, depth = 0): string {
   if (typeof value === 'string') return value;
   if (!isRecord(value) || depth > TEXT_DEPTH) return '';

@@ -68,7 +68,7 @@ async function* keeping(
   }
 }
 
-/** A server that does not have a path cannot do what it is for. */
+/** A server without a path lacks the capability of that path. */
 export function unlessPath(failure: SvcError, path: string): SvcError {
   if (failure.code !== 'provider_not_found') return failure;
   return new SvcError('capability_missing', `The provider has no path ${path} at its base_url.`, {

@@ -3,12 +3,12 @@ import { KeyFilter } from '../remote/echoed-key.ts';
 import { readJson, tooLarge } from '../remote/failure.ts';
 
 /**
- * Takes a key that comes in pieces out of the events of an answer that is passed on. An event goes
- * on as it came, unless it has a part of the key.
+ * Removes a key that comes in pieces from the events of an answer that is passed on. An event is
+ * passed on unchanged, unless it has a part of the key.
  *
  * 1. The texts of one place, such as `delta`, are one text over all events.
- * 2. What may be the beginning of the key goes on with the next text of its place, or in a copy of
- *    its event.
+ * 2. Text that may begin the key is passed on with the next text of its place, or in a copy of its
+ *    event.
  */
 export async function* withoutSplitKey(
   body: AsyncIterable<Uint8Array>,

@@ -76,7 +76,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
 const AFTER: FilePlace = { form: 'after' };
 
 /**
- * Streams one answer: what came in one read goes on together. After an abort it closes the
+ * Streams one answer: the content of one read is passed on together. After an abort it closes the
  * connection, then ends without a `finish` part.
  */
 async function* streamAnswer(

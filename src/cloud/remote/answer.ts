@@ -16,7 +16,7 @@ import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
 export interface AnswerContext extends RequestContext {
   run_id: string;
-  /** Where the package has what the provider must get back. */
+  /** Where the package has the data that the provider must get back. */
   returns?: Returns | null;
   secrets: Secrets;
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
@@ -135,7 +135,7 @@ class Answer {
     if (opaque !== undefined) this.pieces.addOpaque(kind, opaque);
   }
 
-  /** What the provider must get back, where its package has it. */
+  /** The data that the provider must get back, at the place where its package has it. */
   private opaqueIn(metadata: unknown): Opaque | undefined {
     if (metadata === undefined) return undefined;
     const { options = '', forms = [] } = this.context.returns ?? {};

@@ -102,7 +102,7 @@ function toAssistantPart(part: MessagePart, returns: Returns | null): Content<'a
   return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text, ...returned }];
 }
 
-/** What the provider must get back with a part. Null: nothing in a form that its API has. */
+/** The data that the provider must get back with a part. Null: none in a form that its API has. */
 function returnedWith(part: MessagePart, returns: Returns | null) {
   const opaque = opaqueIn(part);
   if (opaque === undefined || returns?.forms.includes(opaque.form) !== true) return null;
@@ -140,22 +140,22 @@ function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], u
   ) as never;
 }
 
-/** What the SDK says about a request before its answer. */
+/** Warnings of the SDK about a request, before its answer. */
 export interface Warning {
   type: string;
   feature?: string;
 }
 
 /**
- * Throws capability_missing for what the SDK leaves out: the request would be answered as if the
- * client had not asked for it.
+ * Throws capability_missing for a field that the SDK leaves out: the request would be answered as
+ * if the client had not asked for it.
  */
 export function refuseUnsupported(warnings: readonly Warning[]): void {
   const missing = warnings.find(({ type }) => type === 'unsupported');
   if (missing !== undefined) throw unsupported(missing.feature ?? 'a part of the request');
 }
 
-/** `what`: a field of a run, or what the SDK calls it. */
+/** `what`: a field of a run, or the name that the SDK gives it. */
 export function unsupported(what: string): SvcError {
   const param = FIELDS[what] ?? what;
   return new SvcError('capability_missing', `The provider cannot be asked for ${param}.`, {
@@ -163,12 +163,12 @@ export function unsupported(what: string): SvcError {
   });
 }
 
-/** Most APIs would answer after such a message, and not go on with it. */
+/** Most APIs would answer after such a message instead of continuing it. */
 export function refuseContinued({ messages }: Pick<RunRequest, 'messages'>): void {
   if (messages.at(-1)?.continued !== true) return;
   throw new SvcError(
     'capability_missing',
-    'The provider cannot go on with a message of the assistant.',
+    'The provider cannot continue a message of the assistant.',
     {
       param: `messages.${messages.length - 1}`,
       hint: 'End the conversation with a message of the user, or ask a local model.',

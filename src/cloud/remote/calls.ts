@@ -34,7 +34,9 @@ export class ToolCalls {
     return this.calls.length;
   }
 
-  /** `id`: as the server sends it, or empty. `opaque`: what the server must get back with it. */
+  /**
+   * `id`: as the server sends it, or empty. `opaque`: data that the server must get back with it.
+   */
   begin(id: string, name: string, opaque?: Opaque): Call {
     const call = {
       ...this.named(this.pieces.plain(id), this.pieces.plain(name)),
@@ -46,7 +48,7 @@ export class ToolCalls {
     return call;
   }
 
-  /** Adds what the server must get back with the call. Throws stream_oversized. */
+  /** Adds data that the server must get back with the call. Throws stream_oversized. */
   addOpaque({ id, name }: Call, opaque: Opaque): void {
     this.pieces.addOpaque('tool_call', opaque, { id, name });
   }

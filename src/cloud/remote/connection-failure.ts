@@ -107,5 +107,5 @@ function other(code: string | null, thrown: unknown): Connection {
       code: 'provider_tls_failed',
     };
   if (causesOf(thrown).some(({ name }) => name === 'HTTPParserError')) return noHttp;
-  return { what: 'could not be asked', retryable: false };
+  return { what: 'could not be called', retryable: false };
 }

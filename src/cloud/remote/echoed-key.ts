@@ -1,14 +1,14 @@
 /**
- * An answer may repeat the key that it was asked with. Every response passes `KeyBytes`, whatever
- * reads it. Texts that come in pieces pass `KeyFilter` too, because no piece has the whole key.
+ * An answer may repeat the key of its request. Every response passes `KeyBytes`, whatever reads it.
+ * Texts that come in pieces pass `KeyFilter` too, because no piece has the whole key.
  */
 
 /**
  * Takes the key of the provider out of one text that comes in pieces.
  *
- * 1. What may be the beginning of the key waits for the next piece, or for `end`.
+ * 1. Text that may begin the key waits for the next piece, or for `end`.
  * 2. Up to three characters are too common to wait. They may show.
- * 3. A short key is no secret, but a word such as `not-needed`. An answer may have it.
+ * 3. A short key is not a secret, but a word such as `not-needed`. An answer may have it.
  */
 export class KeyFilter {
   private readonly key: string;

@@ -34,8 +34,8 @@ export type Stage = 'open' | 'reason' | 'usage' | 'ended';
  * Reads the events of one answer. It owns the answer, as far as it has come. A subclass knows the
  * protocol.
  *
- * 1. Each event is checked once: the fields that are used, and no others. An unknown
- *    one is left out. What has text of the answer and cannot be read fails the answer.
+ * 1. Each event is checked once: the fields that are used, and no others. An unknown event is left
+ *    out. An unreadable event with text of the answer fails the answer.
  * 2. An answer is complete only with a finish reason that is known, and without an error.
  * 3. Nothing is read after an error: text behind a gap is not an answer.
  */
@@ -85,7 +85,7 @@ export abstract class EventAnswer {
     else if (isSet(event)) throw unreadable();
   }
 
-  /** Takes the whole answer of a server that does not stream. False: it is none. */
+  /** Takes the whole answer of a server that does not stream. False if it is not such an answer. */
   abstract document(value: unknown): boolean;
 
   /** Adds the last outputs. Throws stream_truncated for an answer that was cut off. */
@@ -152,7 +152,7 @@ export abstract class EventAnswer {
     else this.calls.add(call, text);
   }
 
-  /** An event of no protocol: an error, or one that has nothing of the answer. */
+  /** An event outside the protocol: an error, or an event without a part of the answer. */
   protected foreignEvent(event: Fields): void {
     const reported = parseUpstreamError(event, this.context.secrets);
     if (reported.message !== null) throw toFailure(reported, this.context);
@@ -205,7 +205,7 @@ export function unreadable() {
   );
 }
 
-/** svc has no place for it in an answer, and an answer without it would be another one. */
+/** svc has no place for media in an answer, and an answer without them would be incomplete. */
 export function noMedia(what: string): SvcError {
   return new SvcError(
     'capability_missing',
@@ -215,7 +215,7 @@ export function noMedia(what: string): SvcError {
 
 const MEDIA_MAX = 100;
 
-/** The first of these that has the number 0. Others are not asked for. */
+/** The first of these that has the number 0. Further ones are not requested. */
 export function firstOf(choices: readonly unknown[]): Fields | undefined {
   for (const choice of choices) {
     if (choice === null) continue;
@@ -225,7 +225,7 @@ export function firstOf(choices: readonly unknown[]): Fields | undefined {
   return undefined;
 }
 
-/** What is missing of a text that came in pieces, and then whole. */
+/** The missing rest of a text that came in pieces, and then whole. */
 export function restOf(came: string, whole: string): string {
   if (whole.startsWith(came)) return whole.slice(came.length);
   if (whole.length > came.length) throw unreadable();

@@ -13,7 +13,7 @@ import { tooLarge } from './failure.ts';
  * 3. A response that begins like a page or a JSON document has no events: `document` has its text.
  * 4. The bytes are searched once for each end of a line, and text is only made of the data.
  * 5. Some servers put no empty line between their events. Whole JSON that another JSON object
- *    follows is a whole event, because both together are no JSON.
+ *    follows is a whole event, because both together are not JSON.
  * 6. Some append the JSON of an error to their events: `stray` has its text.
  */
 export class EventReader {
@@ -28,7 +28,7 @@ export class EventReader {
   private isJoined = false;
   /** Bytes of the present event. */
   private size = 0;
-  /** What follows the events and is none. */
+  /** Text after the events that is not an event. */
   stray = '';
   private total = 0;
   private isFirst = true;
@@ -45,7 +45,7 @@ export class EventReader {
     this.noEvents = noEvents;
   }
 
-  /** The text of a response that is no stream. Null: it is one. Throws stream_oversized. */
+  /** The text of a response that is not a stream. Null: it is a stream. Throws stream_oversized. */
   get document(): string | null {
     return this.form === 'document' ? Buffer.concat(this.rest, this.restBytes).toString() : null;
   }
@@ -65,7 +65,7 @@ export class EventReader {
     throw this.form === 'document' ? this.noEvents() : tooLarge('one event', eventMax);
   }
 
-  /** Call at the end of the response. The data that no empty line follows. Null: there is none. */
+  /** Call at the end of the response. Returns the data that no empty line follows, or null. */
   end(): string | null {
     if (this.form === 'events' && this.restBytes > 0) {
       const line = Buffer.concat(this.rest, this.restBytes);
@@ -147,7 +147,7 @@ function isData(line: Buffer, start: number): boolean {
   return true;
 }
 
-/** A longer text is no error. */
+/** A longer text is not an error. */
 const STRAY_MAX = 16 * 1024;
 
 /** Whether no JSON in several lines has this one after a whole value. */

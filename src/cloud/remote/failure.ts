@@ -5,9 +5,9 @@ import { type JsonBudget, jsonBudgets } from '../../limits.ts';
 import { STORED_KEY } from './read-secrets.ts';
 import { quote, type UpstreamError } from './upstream-error.ts';
 
-/** What a request was about. */
+/** The subject of a request. */
 export interface RequestContext {
-  /** The place of the key. Null: there is none. */
+  /** The place of the key. Null: the provider has no key. */
   key: string | null;
   model: string | null;
 }
@@ -58,7 +58,7 @@ export function statusFailure(
   return failure({ code: 'provider_rejected', what: 'The provider did not accept the request' });
 }
 
-/** What a long prompt is refused with. The words of 429 may be about the tokens of a minute. */
+/** Statuses that refuse a long prompt. The words of 429 may be about the tokens of a minute. */
 const WORDY: ReadonlySet<number> = new Set([400, 413, 422, 500]);
 
 function unauthorised(key: string | null): Meaning {
@@ -185,13 +185,13 @@ export function truncated(
 }
 
 /**
- * The answer holds something that is no part of one. Text behind it is not delivered. It came as it
- * was sent, so it is not asked for again: it would be the same, and paid again.
+ * The stream contains data outside the protocol. Text behind it is not delivered. Not retried: the
+ * answer would be identical, and billed again.
  */
 export function garbled(message: string): SvcError {
   return new SvcError(
     'stream_garbled',
-    `${message} It is not asked again, as it would be the same.`,
+    `${message} It is not retried: the answer would be identical.`,
     { retryable: false, lost: true },
   );
 }
@@ -205,7 +205,7 @@ export function tooLarge(what: string, most: number, unit = 'bytes'): SvcError {
   );
 }
 
-/** An answer without what was asked for. It is the whole answer, so it would be the same again. */
+/** An answer without the requested content. It is complete, so another one would be identical. */
 export function notRead(what: string): SvcError {
   return new SvcError('provider_failed', `The provider answers with ${what}.`, {
     retryable: false,
@@ -216,7 +216,7 @@ export function tooMuch(what: string, { most, bound }: JsonExcess): SvcError {
   return tooLarge(what, most, bound);
 }
 
-/** Reads JSON of a provider. Undefined: it is none. Throws stream_oversized. */
+/** Reads JSON of a provider. Undefined: it is not JSON. Throws stream_oversized. */
 export function readJson(text: string, what: string): unknown {
   try {
     return readForeignJson(text, jsonBudgets.foreign);

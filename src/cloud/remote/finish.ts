@@ -155,7 +155,7 @@ export function speedIn(chunk: Record<string, unknown>): number | null {
 /** No engine is faster. */
 const SPEED_MAX = 1e6;
 
-/** The sum of the numbers that are known. Undefined: none is. */
+/** The sum of the known numbers. Undefined if no number is known. */
 export function sum(...counts: unknown[]): number | undefined {
   const known = counts.filter((count) => typeof count === 'number');
   return known.length === 0 ? undefined : known.reduce((all, count) => all + count, 0);

@@ -10,11 +10,12 @@ export type Output = Extract<OutputPart, { type: 'output' }>;
 type Kind = OutputKind | 'text';
 
 /**
- * The output of one answer. It owns what is not taken yet.
+ * The output of one answer. It owns the pieces that are not taken yet.
  *
  * 1. Size and number of the parts have bounds, whatever their kind.
- * 2. Pieces of one kind in a row are one output until it is taken: what comes together is recorded
- *    together. A piece with probabilities stays alone, and so does the beginning of a call.
+ * 2. Pieces of one kind in a row are one output until it is taken: pieces that come together are
+ *    recorded together. A piece with probabilities stays alone, and so does the beginning of a
+ *    call.
  * 3. No output ends inside a character. Some servers split a surrogate pair over two events, and on
  *    disk each half would be lost. Pieces of several texts may alternate.
  * 4. No output has the key of the provider, also if its pieces come one by one.
@@ -69,7 +70,7 @@ export class Pieces {
     this.outputs.push({ ...output, token_ids: [] });
   }
 
-  /** Ends a part with what the provider must get back. */
+  /** Ends a part with the data that the provider must get back. */
   addOpaque(kind: Kind, opaque: Opaque, call?: CallName): void {
     if (!this.mayKeep(opaque)) return;
     if (kind !== 'tool_call') {
@@ -127,7 +128,7 @@ export class Pieces {
     return shown;
   }
 
-  /** Adds what still waits. The text goes on with another part, or not at all. */
+  /** Adds the text that still waits. The text continues with another part, or not at all. */
   private endFilters(): void {
     for (const { filter, kind, call } of this.filters.values()) this.push(kind, filter.end(), call);
     this.filters.clear();

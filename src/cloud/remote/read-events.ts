@@ -12,11 +12,11 @@ import { parseUpstreamError } from './upstream-error.ts';
 /**
  * The output parts of an answer: a stream of events, or a whole answer.
  *
- * 1. What one read of the socket brings is one batch: its texts are as few outputs as possible.
- * 2. What came before a failure is delivered before it is thrown.
+ * 1. One read of the socket is one batch: its texts are as few outputs as possible.
+ * 2. Outputs that came before a failure are delivered before it is thrown.
  * 3. Answers take turns, so that one turn of the event loop reads a bounded part of all of them.
- * 4. An answer with its finish reason is complete. What is missing after it has a short time to
- *    come, and what breaks then takes nothing from the answer.
+ * 4. An answer with its finish reason is complete. Missing figures have a short time to come after
+ *    it. A connection that breaks then does no harm to the answer.
  *
  * Throws SvcError, and the errors of the connection. A `yield*` of a list would make six promises
  * for each output.
@@ -90,7 +90,7 @@ function failureOf(work: () => void): { thrown: unknown } | null {
   }
 }
 
-/** What comes after the finish reason. Null: nothing that counts. */
+/** The chunks after the finish reason. Null: there is nothing more to read. */
 export async function lateRead(body: Incoming, stage: Stage, until: number) {
   if (stage === 'ended') return null;
   const ms = Math.max(0, until - performance.now());

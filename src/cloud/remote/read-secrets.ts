@@ -2,7 +2,7 @@ import type { ProviderConfig } from '../../config/index.ts';
 import type { ProviderKeys } from '../../ports/keys.ts';
 import type { Secrets } from './upstream-error.ts';
 
-/** What no message may show. Throws provider_unauthorised if the key cannot be read. */
+/** The texts that no message may show. Throws provider_unauthorised if the key cannot be read. */
 export async function readSecrets(
   { config, keys }: { config: ProviderConfig; keys: ProviderKeys },
   texts: Secrets['texts'] = [],

@@ -1,8 +1,8 @@
 type Body = Record<string, unknown>;
 
 /**
- * What svc chooses itself in a request, and a server may want otherwise. A wish of the client is no
- * row: a refused temperature stays an error that names it.
+ * Fields that svc chooses itself, and that a server may want in another form. A choice of the
+ * client has no row: a refused temperature stays an error that names it.
  */
 const CHANGES: readonly { field: string; to: string | null }[] = [
   { field: 'max_tokens', to: 'max_completion_tokens' },
@@ -13,7 +13,7 @@ const CHANGES: readonly { field: string; to: string | null }[] = [
 type Change = (typeof CHANGES)[number];
 
 /**
- * How the models of one provider want their requests. It owns what refusals said: each model that
+ * How the models of one provider want their requests. It owns the refusals so far: each model that
  * refused a field gets the other form from then on.
  */
 export class RequestForms {

@@ -62,9 +62,9 @@ function titleOf({ id }: ToolResultPart, at: number): MessagePart {
 }
 
 /**
- * Which models of one provider take no files of results. No list says it of every model, so a
- * refusal does: the request is sent once more without the files, and the model gets none from then
- * on.
+ * Which models of one provider take no files of results. No list names these models, so the first
+ * refusal decides: the request is sent once more without the files, and the model gets none from
+ * then on.
  */
 export class FileRefusals {
   private readonly models = new Set<string>();

@@ -1,7 +1,7 @@
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { filesIn, opaqueOf, textOf } from '../../contract/messages/parts.ts';
 
-/** What no message may repeat of a request. */
+/** The texts of a request that no message may repeat. */
 export function secretTexts({ messages }: Pick<RunRequest, 'messages'>): string[] {
   return messages.flatMap(({ content }) =>
     content.flatMap((part) => [

@@ -1,6 +1,6 @@
 /**
  * Whether OpenAI accepts the schema as a strict one: each object lists all its properties as
- * required and allows no others. Only then can the answer be forced into it.
+ * required and allows no further ones. Only then can the answer be forced into it.
  */
 export function isStrict(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isStrict);

@@ -2,7 +2,7 @@ import { asSentence } from '../../../machines/failover.ts';
 import { boundedWait } from '../../http-client/index.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 
-/** What no message may show. */
+/** The texts that no message may show. */
 export type Hidden = Pick<Secrets, 'key' | 'texts'>;
 
 export interface Secrets {
@@ -21,7 +21,7 @@ export interface UpstreamError {
   param: string | null;
   /** The wait that it asks for in its body. */
   retryAfterMs: number | null;
-  /** What its words mean, also if the message is hidden. */
+  /** The meaning of its words, also if the message is hidden. */
   means: ReturnType<typeof meaningOf>;
   /** Whether the message is about the model, also if the message is hidden. */
   isAboutModel: boolean;
@@ -72,7 +72,9 @@ export function errorBody(text: string | null, type: string | null | undefined):
   return isText && !/^\s*[<{[]/.test(text) ? text.trim() : undefined;
 }
 
-/** The words of an error as they came. They may repeat what was sent, so nothing shows them. */
+/**
+ * The words of an error as they came. They may repeat texts of the request, so nothing shows them.
+ */
 export function wordsIn(value: unknown): string {
   const { message, error, outer } = reportedIn(value);
   return `${paramOf(error, outer) ?? ''} ${message ?? ''}`.slice(0, WORDS_MAX);
@@ -93,7 +95,7 @@ export function parseUpstreamError(value: unknown, secrets: Hidden): UpstreamErr
   };
 }
 
-/** A name is shown. Anything else may be a part of what was sent. */
+/** A name is shown. Anything else may be a part of the request. */
 function paramOf(error: Record<string, unknown>, outer: Record<string, unknown>): string | null {
   const [fault] = Array.isArray(outer.detail) ? outer.detail : [];
   const { loc } = asRecord(fault);
@@ -156,8 +158,8 @@ function oneLine(text: string): string {
 }
 
 /**
- * What a provider says in words alone: its code is empty, or says less. Each row is one family of
- * servers. The patterns have no repetition that could take long.
+ * Meanings that a provider gives in words alone: its code is empty, or says less. Each row is one
+ * family of servers. The patterns have no repetition that could take long.
  */
 export const WORDS: readonly (readonly [means: 'too_long' | 'no_credit', pattern: RegExp])[] = [
   // OpenAI, Azure, vLLM, OpenRouter, Together, Mistral, Fireworks, sglang

@@ -20,10 +20,7 @@ export interface Request {
   /** Error messages never repeat these texts. */
   secrets: Secrets;
   signal: AbortSignal;
-  /**
-   * The body of another try, after a refusal with these words. Null: there is none. It is asked
-   * until then.
-   */
+  /** The body of another try, after a refusal with these words. Null ends the tries. */
   instead?(status: number, words: string): string | null;
 }
 
@@ -124,7 +121,7 @@ export class Exchange {
   }
 
   /**
-   * `complete`: the answer is. What is left of its response may take a moment more, and the
+   * `complete`: the answer is. The rest of its response may take a moment more, and the
    * caller does not wait for it. After `broken` it resolves when the connection is closed.
    */
   async end(ended: 'complete' | 'broken'): Promise<void> {
@@ -176,7 +173,7 @@ export class Exchange {
     const encoding = headers['content-encoding'];
     const text = await readBounded(body, provider_error_bytes, encoding).catch(() => null);
     const { model, secrets } = request;
-    // The filter has not seen what was packed.
+    // The filter has not seen compressed bytes.
     const plain = text === null ? null : KeyBytes.plain(secrets.key, text);
     const value = errorBody(plain, headers['content-type']);
     const instead = request.instead?.(status, wordsIn(value)) ?? null;
@@ -220,7 +217,7 @@ const SHOWN_MAX = 100;
 /** Some servers refuse a request without the name of its program. */
 const OWN_HEADERS = { 'user-agent': 'svc', accept: '*/*', 'accept-encoding': 'identity' };
 
-/** Bytes that no bound counts could come out of an encoding, and none is asked for. */
+/** A compressed body could expand beyond every bound, so no encoding is requested. */
 function refuseEncoding({ 'content-encoding': encoding = 'identity' }: IncomingHttpHeaders): void {
   if (encoding.toLowerCase() !== 'identity')
     throw new SvcError(

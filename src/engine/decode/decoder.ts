@@ -12,7 +12,7 @@ export interface Member {
   left: number;
   /** When it first asked: a smaller number is earlier. */
   ticket: number;
-  /** How many parts of prompts that were asked for later went before its own. */
+  /** How many parts of later prompts went before its own. */
   passed: number;
   /** Aborts when the run is cancelled. */
   readonly signal?: AbortSignal;
@@ -28,7 +28,7 @@ export function newMember(run: Pick<Member, 'exact' | 'batched' | 'signal' | 'fl
 export interface Sequence {
   /** Its number in the context. */
   readonly place: number;
-  /** What it has computed. */
+  /** Its computed tokens. */
   readonly tokens: Token[];
 }
 
@@ -50,12 +50,12 @@ interface Work {
 }
 
 /**
- * Computes the tokens of all runs in the one context, batch after batch: what was asked first, but
- * for rules 3, 8 and 9. A run asks for a token when it has the last one. So no more wait than
+ * Computes the tokens of all runs in the one context, batch after batch: in order of the requests,
+ * but for rules 3, 8 and 9. A run asks for a token when it has the last one. So no more wait than
  * there are sequences.
  *
  * 1. One batch is computed at a time. All its tokens are sampled before the next one begins.
- * 2. What an exact run asks is a batch by itself, so it is rounded as in a run alone.
+ * 2. A request of an exact run is a batch by itself, so it is rounded as in a run alone.
  * 3. Of all other runs, the next tokens are one batch, and so are short parts of prompts: as many
  *    as fit into `size` tokens. Tokens and parts are not mixed: llama.cpp computes a batch in
  *    passes of one length, so the tokens would only come later.
@@ -66,13 +66,13 @@ interface Work {
  * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
  * 7. Other changes of the context happen between two batches.
  * 8. Of the prompts that wait, the one with the fewest tokens left goes first: prompts in turns
- *    would all be late. One that `PASSED_MAX` parts of later ones have passed gets every second
- *    part.
+ *    would all be late. A prompt that `PASSED_MAX` parts of later prompts have passed gets every
+ *    second part.
  * 9. While a token waits, at most `PROMPT_TOKENS` of prompts and one part more go before it.
  * 10. Tokens with guesses behind them are a batch by themselves. Its width changes the rounding, so
  *     their run is `batched`.
- * 11. No batch begins with a run whose signal has aborted. A batch of parts ends early when any
- *     run is cancelled. Then those of the others are computed again.
+ * 11. No batch begins with a run whose signal has aborted. A batch of parts ends early when a run
+ *     is cancelled. Then the parts of the other runs are computed again.
  */
 export class Decoder {
   /** Of a batch of one token. */
@@ -87,13 +87,13 @@ export class Decoder {
   private readonly size: number;
   private queue: Work[] = [];
   private between: (() => Promise<void>)[] = [];
-  /** Runs of the last shared batch that have not asked for their next token yet. */
+  /** Runs of the last shared batch that have not requested their next token yet. */
   private expected = new Set<Member>();
   private isBusy = false;
   /** Tokens of prompts computed while a token waited, since the last batch of tokens. */
   private prompted = 0;
   private ticket = 0;
-  /** The last part was of a prompt that others had passed. */
+  /** The last part was of a prompt that later prompts had passed. */
   private wasLate = false;
 
   /** `size`: the most tokens of several parts in one batch. */
@@ -140,13 +140,13 @@ export class Decoder {
   }
 
   /**
-   * Keeps the first tokens of a sequence. Resolves with how many it has then: those, or none.
-   * `state`: what a memory that cannot go back had after them.
+   * Keeps the first tokens of a sequence. Resolves with how many it has then: those, or 0. `state`:
+   * of a memory that cannot go back, after them.
    */
   keep(sequence: Sequence, kept: number, state?: Uint8Array): Promise<number> {
     return this.change((native) => {
       const { place, tokens } = sequence;
-      // A model with a window forgets its first tokens: it can go on, but not back.
+      // A model with a window forgets its first tokens: it can continue, but not go back.
       const isWhole =
         tokens.length === kept ||
         (state === undefined
@@ -207,7 +207,7 @@ export class Decoder {
     if (isPart(first)) return this.take(this.nextParts());
     this.prompted = 0;
     if (isAlone(first)) return this.take([first]);
-    // A run that goes on asks within a few steps of the queue of promises.
+    // A run that continues asks within a few steps of the queue of promises.
     for (let round = 0; this.expected.size > 0 && round < ROUNDS_MAX; round += 1) await null;
     const batch = this.queue.filter((work) => isToken(work) && !isAlone(work));
     this.expected = new Set(batch.map(({ member }) => member));

@@ -18,7 +18,7 @@ export interface DraftModelOptions {
  * 2. It computes in its own context, while the larger model computes nothing.
  */
 export class DraftModel {
-  /** What a token of it costs: 1 is what one of the larger model costs. */
+  /** The cost of one of its tokens. 1 is the cost of a token of the larger model. */
   readonly cost: number;
   private readonly model: Model;
   private readonly context: Context;

@@ -6,7 +6,7 @@ export interface DraftsOptions {
   tokens: readonly Token[];
   /** The most tokens of both. */
   most: number;
-  /** What one token more costs in a batch: 1 is what a token by itself costs. */
+  /** The cost of one more token in a batch. 1 is the cost of a token by itself. */
   cost: number;
   /** Null: only earlier tokens say what comes next. */
   model: DraftModel | null;
@@ -15,12 +15,12 @@ export interface DraftsOptions {
 }
 
 /**
- * Guesses the next tokens of an answer: what followed its last tokens before, in the prompt or in
- * the answer, else what a smaller model would say. A batch of several tokens costs less than each
- * of them by itself.
+ * Guesses the next tokens of an answer. They are those that followed its last tokens earlier, in
+ * the prompt or in the answer, or else those of a smaller model. A batch of several tokens costs
+ * less than each of them by itself.
  *
  * 1. A run beside others guesses nothing: their tokens share its batches.
- * 2. Each source is asked for as long as it is right often enough.
+ * 2. Each source is used as long as it is right often enough.
  */
 export class Drafts {
   private readonly options: DraftsOptions;
@@ -109,7 +109,7 @@ export class Drafts {
  * none for a while, and each time for longer.
  */
 class Worth {
-  /** Of one guess: 1 is what a token by itself costs. */
+  /** Of one guess. 1 is the cost of a token by itself. */
   readonly cost: number;
   private right = USUAL.right;
   private wrong = USUAL.wrong;

@@ -19,7 +19,9 @@ export class Grammar {
   private waiting: Token[] = [];
   private isDisposed = false;
 
-  /** Throws Error for a grammar that llama.cpp refuses. `onText`: hears what each token adds. */
+  /**
+   * Throws Error for a grammar that llama.cpp refuses. `onText` gets the text that each token adds.
+   */
   constructor(model: Model, text: string, onText?: (text: string) => void) {
     [this.model, this.c] = [model, model.llama.c];
     this.onText = onText;

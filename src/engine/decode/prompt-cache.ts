@@ -45,7 +45,7 @@ export class PromptCache {
     return this.known;
   }
 
-  /** Reads what the files of this model and engine say of themselves. */
+  /** Reads the metadata of the files of this model and engine. */
   async open(): Promise<void> {
     const { folder, budget_bytes, key } = this.options;
     await makeRoom(folder, budget_bytes, 0);
@@ -197,5 +197,7 @@ function reportOf({ path, bytes, meta }: PromptFile) {
 const DAMAGED = 'it is damaged';
 /** Space of a disk that is left to the log and to other programs. */
 const SPARE_BYTES = 1024 * 1024 * 1024;
-/** What a file saves at least. Fewer tokens are computed about as soon as they are read. */
+/**
+ * The tokens that a file saves at least. Fewer tokens are computed about as soon as they are read.
+ */
 export const FILE_TOKENS = 256;

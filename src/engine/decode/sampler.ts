@@ -33,8 +33,8 @@ const DEFAULTS = { topK: 40, topP: 0.95, minP: 0 };
 /**
  * Samples the tokens of one run with the samplers of llama.cpp.
  *
- * 1. Each token has its own seed, and all else depends on the tokens of the answer. So a resumed
- *    answer continues identically.
+ * 1. Each token has its own seed, and all else depends on the tokens of the answer. A resumed
+ *    answer therefore continues identically.
  */
 export class TokenSampler {
   private readonly model: Model;
@@ -223,7 +223,7 @@ function countersOf(model: Model, options: AnswerOptions): Pointer[] {
 
 /** More tokens than an answer has. */
 const ALL = 1 << 20;
-/** As llama.cpp has them by default: a repetition of two tokens is no repetition yet. */
+/** As llama.cpp has them by default: a repetition of two tokens does not count yet. */
 const DRY = { base: 1.75, allowed: 2, breakers: ['\n', ':', '"', '*'] };
 
 /** Null: none. Throws invalid_request for a token that the model does not have. */
@@ -246,14 +246,14 @@ function biasesOf(model: Model, { logit_bias = {} }: AnswerOptions): Pointer {
 }
 
 /**
- * Ends an answer whose form is so ambiguous that llama.cpp has more and more ways to go on. It
+ * Ends an answer whose form is so ambiguous that llama.cpp has more and more ways to continue. It
  * cannot be stopped within a token, and other runs wait for it.
  */
 function boundForm({ user, system }: NodeJS.CpuUsage): void {
   if ((user + system) / 1000 <= FORM_MS) return;
   throw new SvcError(
     'capability_missing',
-    'The form of the answer leaves too many ways to go on: one token took more than ' +
+    'The form of the answer leaves too many ways to continue: one token took more than ' +
       `${FORM_MS / 1000} s of processor time.`,
     { param: 'response_format', hint: 'Use fewer values and forms that begin alike.' },
   );
@@ -263,8 +263,8 @@ function boundForm({ user, system }: NodeJS.CpuUsage): void {
 const FORM_MS = 4000;
 
 /**
- * The seed of one token, from the seed of the run and the position. So a resumed answer continues
- * identically. Never returns the value that means "random" in llama.cpp.
+ * The seed of one token, from the seed of the run and the position. A resumed answer therefore
+ * continues identically. Never returns the value that means "random" in llama.cpp.
  */
 export function seedAt(seed: number, position: number): number {
   let mixed = (seed ^ Math.imul(position + 1, 0x9e3779b1)) >>> 0;

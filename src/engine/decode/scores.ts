@@ -3,7 +3,7 @@ import type { Decoder, Sequence } from './decoder.ts';
 
 /** How likely a token is by the model alone: before penalties, forms and sampling. */
 export interface Score {
-  /** Null: no token was asked for. */
+  /** Null: no token was requested. */
   logprob: number | null;
   /** The likeliest tokens, the likeliest one first. */
   top: readonly { token: Token; logprob: number }[];

@@ -21,14 +21,17 @@ export interface Slot extends Stateful {
 
 type Computed = Pick<Slot, 'client' | 'tokens' | 'parts' | 'alone'> & Partial<Pick<Slot, 'states'>>;
 
-/** A sequence for a run, and what it may reuse. `file`: of what is there. Null: of the sequence. */
+/**
+ * A sequence for a run, and the tokens that it may reuse. `file`: its tokens come from this file.
+ * Null: from the sequence.
+ */
 export interface Taken {
   slot: Slot;
   kept: number;
   file: PromptFile | null;
 }
 
-/** What a run may reuse, and how it has to be computed. */
+/** The tokens that a run may reuse, and how it has to be computed. */
 export interface Reuse {
   client: string;
   /** How a resumed prompt was computed. Absent: a new answer. */
@@ -47,7 +50,7 @@ export interface SequencesOptions {
   batch: number;
   /** Of sequences that cannot forget their last tokens. Null: they can. */
   states: States | null;
-  /** Null or absent: what is computed ends with the process. */
+  /** Null or absent: computed tokens are lost when the process ends. */
   cache?: PromptCache | null;
 }
 
@@ -56,15 +59,15 @@ export interface SequencesOptions {
  * of a conversation begins with the same tokens, which need not be computed again.
  *
  * 1. A run owns its sequence from `take` to `leave`.
- * 2. It gets the sequence that saves it most, else the one that was left first. A place beside a
- *    run that shares batches saves something too: llama.cpp splits a batch where the number of a
+ * 2. It gets the sequence that saves it most, else the sequence that was left first. A place beside
+ *    a run that shares batches saves something too: llama.cpp splits a batch where the number of a
  *    sequence is missing.
  * 3. A run reuses whole batches, so that its prompt can be computed in the same batches again. Only
  *    a run that shares its batches reuses any tokens.
  * 4. A run that must be repeatable reuses only whole batches of the beginning of a prompt. A new
  *    prompt has the same ones.
- * 5. A run reuses only tokens of its client: how long it takes says nothing about others.
- * 6. Where a sequence cannot go back, a run reuses all of it, or what an earlier state has.
+ * 5. A run reuses only tokens of its client: its duration reveals nothing about other clients.
+ * 6. Where a sequence cannot go back, a run reuses all of it, or an earlier state.
  * 7. A file that saves far more than the best sequence fills the one that was left first.
  */
 export class Sequences {
@@ -127,7 +130,7 @@ export class Sequences {
     return [place - 1, place + 1].filter((one) => this.sharing.has(one)).length * BESIDE_TOKENS;
   }
 
-  /** `shared`: the answer depends on other runs. `failed`: it is unknown what was computed. */
+  /** `shared`: the answer depends on other runs. `failed`: the computed tokens are unknown. */
   leave(slot: Slot, { shared, failed }: { shared: boolean; failed: boolean }): void {
     const end = slot.tokens.length;
     if (!shared) slot.alone = end;

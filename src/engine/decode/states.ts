@@ -1,7 +1,7 @@
 import type { Context } from '../native/context.ts';
 import type { Decoder, Sequence } from './decoder.ts';
 
-/** What a sequence had computed after its first tokens. */
+/** The state of a sequence after its first tokens. */
 export interface State {
   readonly tokens: number;
   readonly bytes: Uint8Array;
@@ -31,7 +31,7 @@ export class States {
     this.bytesMax = bytesMax;
   }
 
-  /** Keeps the state after what the sequence has now. */
+  /** Keeps the state after the present tokens of the sequence. */
   async keep(sequence: Stateful): Promise<void> {
     const tokens = sequence.tokens.length;
     if (tokens === 0 || sequence.states.some((state) => state.tokens === tokens)) return;

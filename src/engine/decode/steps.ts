@@ -29,7 +29,7 @@ export interface Stepping<T> {
   states: States | null;
   /** Null: no token is guessed. */
   drafts: Drafts | null;
-  /** Takes the next token of the answer. Null: the answer goes on. */
+  /** Takes the next token of the answer. Null: the answer continues. */
   take(step: Step): T | null;
   signal: AbortSignal;
 }
@@ -38,7 +38,7 @@ export interface Stepping<T> {
  * Generates tokens after a prompt and an earlier answer, end tokens included, until `take` returns
  * something, or until the signal aborts: null.
  *
- * 1. Each token is taken before the next one is sampled. So it can change what may follow.
+ * 1. Each token is taken before the next one is sampled. So `take` can change what may follow.
  * 2. Guesses change no token: after each right one the next token is sampled, as without them.
  * 3. When this ends, nothing is computed for the run any more.
  */
@@ -120,7 +120,7 @@ async function prefill(
     at += size;
     slot.parts = firstParts(parts, at);
   }
-  // The next prompt can begin as this one does, and go on otherwise.
+  // The next prompt can begin as this one does, and continue differently.
   if (!signal.aborted) await states?.keep(slot);
   return prompt.slice(at);
 }

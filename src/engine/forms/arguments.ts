@@ -12,12 +12,12 @@ export type Syntax =
 /** A tag for each argument: `open`, its name, one of `middles`, its value, `close`. */
 export interface Tags {
   readonly open: string;
-  /** What comes before a value, with its type. The first one that fits a value is written. */
+  /** The text before a value, with its type. The first one that fits a value is written. */
   readonly middles: readonly { readonly text: string; readonly type: 'schema' | 'text' | 'json' }[];
   readonly close: string;
   /** A value has a line break before and after it that does not belong to it. */
   readonly breaks: boolean;
-  /** What is written after each argument. */
+  /** The text after each argument. */
   readonly after: string;
 }
 
@@ -30,7 +30,7 @@ export interface Literals {
 
 /** Reads the arguments of one call as JSON, from a text that arrives in pieces. */
 export interface ArgumentsReader {
-  /** Of each letter in `control`: `1` for the text of a control token, which is no value. */
+  /** Of each letter in `control`: `1` for the text of a control token, which is not a value. */
   push(text: string, control: string): ReadArguments;
 }
 
@@ -59,7 +59,7 @@ const KEY_MAX = 256;
 
 class JsonArguments implements ArgumentsReader {
   private readonly end = new JsonEnd();
-  /** The arguments as a text that has the JSON. Null: they are no text. */
+  /** The arguments as a text that has the JSON. Null: they are not a text. */
   private quoted: string | null = null;
 
   push(text: string, control: string): ReadArguments {
@@ -188,7 +188,7 @@ function typedJson(text: string, types: ReadonlySet<string> | null): string {
     if (typeof value !== 'string' && (types === null || types.has(typeOf(value)))) return json;
     if (typeof value === 'string' && types?.has('string') !== true) return json;
   } catch {
-    // A text that is no JSON.
+    // A text that is not JSON.
   }
   return JSON.stringify(text);
 }

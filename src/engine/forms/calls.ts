@@ -61,7 +61,7 @@ export const GENERIC: CallRow = objects({
   close: '\n</tool_call>',
 });
 
-/** Beside the form that a model is asked for: how models without a form of their own call too. */
+/** Beside the requested form: how models without a form of their own call too. */
 export const PYTHONIC_FENCE: CallRow = named({
   families: 'Gemma 3',
   marks: [],

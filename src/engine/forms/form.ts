@@ -37,23 +37,25 @@ export interface ReadAs {
   readonly open: Pattern;
   /** The same at the beginning of an answer only. */
   readonly first?: Pattern;
-  /** What alone says that a call begins. A call that is cut off before its arguments is no text. */
+  /**
+   * A mark that is enough to begin a call. A call that is cut off before its arguments is not text.
+   */
   readonly mark?: Pattern;
-  /** Another one after it. */
+  /** Another call after it. */
   readonly next: Pattern;
-  /** What may come after a call. It is no text. */
+  /** Marks that may come after a call. They are not text. */
   readonly close: readonly Pattern[];
   /** A call can also come before the reasoning is closed. */
   readonly inThoughts?: boolean;
 }
 
-/** How models of some families separate their reasoning, and what is around their text. */
+/** How models of some families separate their reasoning, and the marks around their text. */
 export interface ThoughtRow {
   readonly families: string;
   readonly marks: readonly (string | readonly string[])[];
   /** Null: the models do not reason. */
   readonly reasoning: Reasoning | null;
-  /** What is around a text. It is none. */
+  /** Marks around a text. They are not part of it. */
   readonly around?: readonly Pattern[];
   /** The same at the beginning of an answer only. */
   readonly first?: readonly Pattern[];
@@ -194,7 +196,7 @@ export function keyed({ open, close, ...row }: Row & { open: string; close: stri
   };
 }
 
-/** Its first text, or the one that may be missing. */
+/** Its first text, or its optional text. */
 function markOf([first]: Pattern): Pick<ReadAs, 'mark'> {
   if (typeof first === 'string') return { mark: [first] };
   return typeof first === 'object' && 'maybe' in first ? { mark: first.maybe } : {};

@@ -57,7 +57,7 @@ export function argumentsGrammar({ syntax, written }: CallRow, schema: Schema): 
   const isPython = assign === '=';
   const quoted = (value: unknown) => rules.quoted(value, quotes[0] ?? '"');
   const valueRule = (value: unknown) => (isPython ? rules.json(value, PYTHON) : quoted(value));
-  // The others are in the order in which their template writes them.
+  // Other templates write the names in sorted order.
   const items = (isPython ? names : names.sort()).map((name) => ({
     isRequired: isRequired(name),
     rule: `${literal(name + assign)} ${valueRule(value(name))}`,

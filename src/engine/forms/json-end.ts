@@ -1,6 +1,6 @@
 /**
- * Finds the end of one JSON value in a text that arrives in pieces. It checks no syntax: what a
- * model writes may be invalid.
+ * Finds the end of one JSON value in a text that arrives in pieces. It checks no syntax: the text
+ * of a model may be invalid.
  */
 export class JsonEnd {
   private depth = 0;
@@ -11,7 +11,7 @@ export class JsonEnd {
     return this.inside !== 'nothing';
   }
 
-  /** The index after the value. Null: it goes on after this piece. */
+  /** The index after the value. Null: it continues after this piece. */
   push(text: string, from = 0): number | null {
     for (let at = from; at < text.length; at += 1) {
       const end = this.step(text[at] as string, at);

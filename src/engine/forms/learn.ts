@@ -6,7 +6,7 @@ import { NAME, type Pattern } from './pattern.ts';
  * have in common belongs to the form: no id, no name and no question of one of them.
  */
 
-/** What a conversation says. No template has these words. */
+/** The words of a sample conversation. No template has them. */
 export interface Probe {
   readonly question: string;
   readonly answer: string;
@@ -123,7 +123,7 @@ export function learnThoughts(all: readonly [Shown, Shown]): ThoughtRow | null {
   };
 }
 
-/** What both texts have around what differs. Null: nothing. */
+/** The common beginning and end of two texts that differ between them. Null: none. */
 function common(a: string, b: string): Head | null {
   if (a === b) return a === '' ? [] : [a];
   const begin = sameBeginning(a, b);
@@ -144,7 +144,7 @@ function borderBefore(text: string, index: number): number {
   return index - (/[<[][^<>[\]\s]*$/.exec(text.slice(0, index))?.[0].length ?? 0);
 }
 
-/** The end of a call is followed by the end of the answer, which is no text. */
+/** The end of a call is followed by the end of the answer, which is not text. */
 function beforeEnd(text: string, end: string): string {
   const at = end === '' ? -1 : text.indexOf(end);
   return at < 0 ? text : text.slice(0, at);
@@ -171,7 +171,7 @@ function placeOf(
 }
 const MARK_MAX = 200;
 
-/** The length of what both texts begin with. */
+/** The length of the common beginning. */
 function sameLength(a: string, b: string): number {
   let length = 0;
   while (length < a.length && a[length] === b[length]) length += 1;

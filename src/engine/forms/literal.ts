@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<string, string>> = {
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
 
-/** What is no value is a text. */
+/** Anything that is not a value is a text. */
 export function jsonOf(text: string, quotes: Quotes): string {
   const said = text.trim();
   const literal = new Literal(said, quotes);
@@ -42,7 +42,7 @@ class Literal {
     return this.at === this.text.length;
   }
 
-  /** Null: it is none. */
+  /** Null: it is not a value. */
   value(depth: number): string | null {
     this.skipSpace();
     if (depth > DEPTH_MAX) return null;

@@ -1,6 +1,6 @@
 /**
- * What a text may look like at one place: how an answer spells a mark, such as the beginning of a
- * tool call.
+ * The forms that a text may have at one place: how an answer spells a mark, such as the beginning
+ * of a tool call.
  *
  * Models do not write the white space of a mark exactly, so it may be missing or added around
  * punctuation, also before its first letter.
@@ -12,7 +12,7 @@ export type Part =
   /** White space counts. */
   | { readonly exact: string }
   | { readonly maybe: Pattern }
-  /** The first one that is there. */
+  /** The first pattern that matches. */
   | { readonly one: readonly Pattern[] }
   /** A word that the model chooses, such as an id. */
   | { readonly word: RegExp; readonly most: number }
@@ -23,7 +23,7 @@ export type Part =
 
 export const NAME = { name: true } as const;
 
-/** `partial`: the text ends before it can be said. */
+/** `partial`: the text ends before this is decided. */
 export type Matched = 'none' | 'partial' | Found;
 
 export interface Found {

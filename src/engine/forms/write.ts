@@ -47,7 +47,7 @@ function argumentsText(syntax: Syntax, values: unknown): string {
     .join('');
 }
 
-/** What is between the name of an argument and its value. */
+/** The text between the name of an argument and its value. */
 export function middleFor(
   middles: readonly { text: string; type: 'schema' | 'text' | 'json' }[],
   isText: boolean,

@@ -2,8 +2,8 @@ import { isRecord } from '../../json.ts';
 import type { NamedShapes, Property, Shape } from './shape.ts';
 
 /**
- * Whether each value that one of these shapes has is none of the others. So a value that is
- * written for one schema of `oneOf` is not valid for a second one.
+ * Whether the shapes are disjoint. Then a value for one schema of `oneOf` is not valid for a second
+ * one.
  */
 export function areApart(
   shapes: readonly Shape[],

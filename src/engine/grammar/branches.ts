@@ -9,7 +9,7 @@ const OF_A_FORM = 8;
 const REFERENCES_DEEP = 9;
 
 /**
- * In how many ways a grammar can go on at one place, at most. llama.cpp tests each token of the
+ * In how many ways a grammar can continue at one place, at most. llama.cpp tests each token of the
  * vocabulary against each of them. Forms with different beginnings are known apart before their
  * parts come.
  */
@@ -51,7 +51,7 @@ export function branchesOf(root: Shape, named: NamedShapes, choices: Choices): n
   return count(root, 0);
 }
 
-/** By what a form differs from others before its first value. */
+/** The text by which a form differs from other forms before its first value. */
 function beginning(shape: Shape, named: NamedShapes): string {
   const own = shape.kind === 'reference' ? (named.get(shape.to) ?? shape) : shape;
   if (own.kind === 'terminal') return own.type;

@@ -3,7 +3,7 @@ export interface Choice {
   /** The choice in other rules. */
   readonly rule: string;
   readonly rules: readonly string[];
-  /** How many texts can go on at one place, at most. */
+  /** How many texts can continue at one place, at most. */
   readonly branches: number;
 }
 
@@ -61,8 +61,8 @@ export class Choices {
 }
 
 /**
- * A text that is none of these, from inside its quotes to the closing one. It has no escapes, which
- * could spell one of them.
+ * A text that differs from all of these, from inside its quotes to the closing one. It has no
+ * escapes, which could spell one of them.
  */
 export function otherThan(name: string, texts: readonly string[]): Pick<Choice, 'rule' | 'rules'> {
   const rules: string[] = [];
@@ -91,7 +91,7 @@ export function otherThan(name: string, texts: readonly string[]): Pick<Choice, 
   };
 }
 
-/** One letter of a JSON text that needs no escape, and is none of `without`. */
+/** One letter of a JSON text that needs no escape, and is not in `without`. */
 export function plain(without: string): string {
   return `[^"\\\\\\x7F\\x00-\\x1F${without}]`;
 }

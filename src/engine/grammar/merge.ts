@@ -87,8 +87,8 @@ export function isNote(schema: Schema): boolean {
 }
 
 /**
- * One schema for the values that all of them allow. False: there are none. Of a word that cannot be
- * said for both, the first one stays, and `onLost` hears of it.
+ * One schema for the values that all of them allow. False: there are none. Where two values of a
+ * keyword cannot be combined, the first one stays, and `onLost` gets the keyword.
  */
 export function mergeSchemas(
   schemas: readonly unknown[],
@@ -139,7 +139,10 @@ function mergeItems(one: Schema, other: Schema, onLost: (word: string) => void):
   return { prefixItems: undefined, additionalItems: undefined, items: undefined, ...some };
 }
 
-/** What one schema says of further properties also holds for those that only the other one has. */
+/**
+ * The rule of one schema for further properties also holds for those that only the other schema
+ * has.
+ */
 function mergeProperties(one: Schema, other: Schema): Schema {
   const names = [one, other].flatMap(({ properties }) =>
     isRecord(properties) ? Object.keys(properties) : [],

@@ -23,7 +23,7 @@ const ESCAPES: readonly (readonly [code: number, spelling: string])[] = [
   [13, '\\r'],
 ];
 
-/** What the largest part of a pattern may be repeated. */
+/** How often the largest part of a pattern may be repeated. */
 const REPEATED_MAX = 1000;
 
 /** A rule, and the part of the pattern that it does not say. Null: it has no other texts. */
@@ -175,18 +175,19 @@ interface Part {
   more: readonly Range[];
   /** Its places, with each repetition apart. */
   size: number;
-  /** The most of them that one text can be at. */
+  /** The most places that one text can be at. */
   readings: number;
 }
 
 const NOTHING: Part = { isOptional: true, first: [], more: [], size: 0, readings: 1 };
 const ANY: readonly Range[] = [[0, 0x10ffff]];
-/** Any letters: what a pattern without `^` begins with. */
+/** Any letters: the beginning of a pattern without `^`. */
 const ANYTHING: Part = { isOptional: true, first: ANY, more: ANY, size: 1, readings: 1 };
 
 /**
- * The most places of a pattern that one text can be at: 1 where each letter says how it goes on,
- * and 81 for `(a{1,9}){1,9}`. llama.cpp keeps each of them, and looks at all for each token.
+ * The most places of a pattern that one text can be at: 1 where each letter says how the text
+ * continues, and 81 for `(a{1,9}){1,9}`. llama.cpp keeps each of them, and looks at all for each
+ * token.
  */
 function readingsOf(elements: readonly AST.Element[], isAnchored: boolean): number {
   const parts = elements.map(partOf);

@@ -54,7 +54,7 @@ export class References {
 
 /** References of a schema without `$id` begin here. */
 const ROOT = 'schema:///';
-/** Words with values, which are no schemas. */
+/** Keywords with values, which are not schemas. */
 const VALUES: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples', 'example']);
 
 function addressOf(reference: string, base: string): string | null {

@@ -61,10 +61,10 @@ export interface SchemaGrammar {
 }
 
 /**
- * The grammar of the values that a schema allows, or of a part of these values. What no grammar
- * says is left out and named: the answer is compared with the schema afterwards. Throws
- * capability_missing for a schema that makes it too large, or that has no value. A schema that only
- * guides the model is then left out as a whole.
+ * The grammar of the values that a schema allows, or of a part of these values. Keywords that no
+ * grammar can express are left out and named: the answer is compared with the schema afterwards.
+ * Throws capability_missing for a schema that makes it too large, or that has no value. A schema
+ * that only guides the model is then left out as a whole.
  */
 export function schemaGrammar(schema: unknown, strictness: Strictness): SchemaGrammar {
   try {
@@ -174,7 +174,7 @@ class SchemaReader {
     return hasCount ? shape : this.unsaid('a number of properties', at, shape);
   }
 
-  /** What a schema says of the names of properties: the only ones, or the rule of further ones. */
+  /** The names of properties that a schema allows: the only ones, or the rule of further ones. */
   private namesIn(
     { propertyNames, patternProperties, properties, additionalProperties, required }: Schema,
     at: string,
@@ -231,7 +231,7 @@ class SchemaReader {
       : shape;
   }
 
-  /** The most exact of what a schema says: its pattern, its format, or its length. */
+  /** The most exact keyword of a schema: its pattern, its format, or its length. */
   private string(schema: Schema, at: string): Shape {
     const rule = (text: string): Shape => ({ kind: 'terminal', type: 'string', rule: text });
     const { minLength: least = 0, maxLength: most } = this.counts(
@@ -297,7 +297,7 @@ class SchemaReader {
     const { to, target } = this.target(schema, at);
     if (!isNote(others)) return this.merged([target, others], at, depth);
     if (!this.named.has(to)) {
-      // Until it is read, nothing can be said of it.
+      // Its shape is unknown until it is read.
       this.named.set(to, ANY);
       const place = String($ref).replace(/^#\/?/, '').replaceAll('/', '.');
       this.named.set(to, this.shape(target, place, 0));
@@ -329,7 +329,7 @@ class SchemaReader {
     );
   }
 
-  /** A schema with the words of what it refers to. */
+  /** A schema with the keywords of the schema that it refers to. */
   private resolved(schema: unknown, at: string, depth: number): unknown {
     if (!isRecord(schema) || schema.$ref === undefined) return schema;
     if (depth > DEPTH_MAX) throw tooMuch(`references deeper than ${DEPTH_MAX}`, at);
@@ -415,7 +415,7 @@ function second<T>([, value]: readonly [unknown, T]): T {
   return value;
 }
 
-/** One of these shapes. Fixed values are one choice, which shares what they begin with. */
+/** One of these shapes. Fixed values are one choice, which shares their beginnings. */
 function oneOf(shapes: readonly Shape[]): Shape {
   const texts = shapes.flatMap((shape) => (shape.kind === 'values' ? shape.texts : []));
   const others = shapes.filter(({ kind }) => kind !== 'values');
@@ -423,7 +423,7 @@ function oneOf(shapes: readonly Shape[]): Shape {
   return ways.length === 1 ? (ways[0] as Shape) : { kind: 'ways', ways };
 }
 
-/** The types that a schema names, or else the one that its words are for. */
+/** The types that a schema names, or else the type that its keywords are for. */
 function typesOf(schema: Schema): readonly string[] {
   const { type } = schema;
   const all = type === undefined ? [] : [...new Set([type].flat().map(String))];

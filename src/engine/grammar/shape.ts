@@ -1,13 +1,13 @@
 /**
- * What a value of JSON may be, without the words of JSON schema. `schema.ts` reads a schema into
- * it, and `write.ts` writes the grammar of it.
+ * The values that JSON may have, without the keywords of JSON schema. `schema.ts` reads a schema
+ * into it, and `write.ts` writes the grammar of it.
  */
 export type Shape =
   /** Any value. */
   | { readonly kind: 'any' }
   /** No value: this way cannot be taken. */
   | { readonly kind: 'never' }
-  /** A text, number or other value without parts. `rule` is what the grammar says. */
+  /** A text, number or other value without parts. `rule` is its text in the grammar. */
   | { readonly kind: 'terminal'; readonly type: SimpleType; readonly rule: string }
   /** One of these values, each as its JSON text. */
   | { readonly kind: 'values'; readonly texts: readonly string[] }
@@ -49,7 +49,7 @@ export interface ArrayShape {
 export const ANY: Shape = { kind: 'any' };
 export const NEVER: Shape = { kind: 'never' };
 
-/** Shapes that others refer to, by their place in the schema. */
+/** Shapes that other shapes refer to, by their place in the schema. */
 export type NamedShapes = ReadonlyMap<string, Shape>;
 
 /**

@@ -30,7 +30,7 @@ export interface TextGrammar extends SchemaGrammar {
   rules?: Rules;
 }
 
-/** Throws capability_missing for what the engine cannot enforce. */
+/** Throws capability_missing for a form that the engine cannot enforce. */
 export function textGrammar(form: TextForm): TextGrammar {
   switch (form.param) {
     case 'response_format':
@@ -96,7 +96,7 @@ export function takeText(ways: Ways, text: string): void {
 function tooManyWays(param: TextForm['param']): SvcError {
   return new SvcError(
     'capability_missing',
-    `The ${param} leaves more than ${BRANCHES_MAX} ways to go on at one place.`,
+    `The ${param} leaves more than ${BRANCHES_MAX} ways to continue at one place.`,
     { param, hint: 'Write once what two ways begin with: "a" ("b" | "c"), not "a" "b" | "a" "c".' },
   );
 }

@@ -14,7 +14,7 @@ import {
 /** Letters of one grammar: llama.cpp keeps each as a number, and looks at many for each token. */
 const GRAMMAR_MAX = 262_144;
 
-/** Rules that others name. They are written if a grammar needs them. */
+/** Rules that other rules name. They are written if a grammar needs them. */
 const COMMON: Readonly<Record<string, string>> = {
   // A model may indent. Without a bound, a weak one writes spaces only.
   space: '| " " | "\\n" [ \\t]{0,20}',
@@ -150,7 +150,7 @@ class Writer {
     return `"{" space (${ways.filter((way) => way !== null).join(' | ')}) space "}"`;
   }
 
-  /** A property with a name that is none of these. */
+  /** A property with a name outside this list. */
   private other(names: readonly string[], nameRule: string, shape: Shape): string {
     const value = this.expression(shape);
     if (names.length === 0) return `${nameRule} colon ${value}`;

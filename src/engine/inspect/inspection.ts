@@ -22,11 +22,11 @@ export interface ModelInspection {
   context_length: number | null;
   capabilities: string[];
   digest: string | null;
-  /** What its memory depends on. */
+  /** The numbers that determine its memory. */
   shape: ModelShape | null;
-  /** What the configuration names in place of the template of the file. */
+  /** The template that the configuration names in place of that of the file. */
   template?: string;
-  /** Why a chat template is not used, and what is used instead. */
+  /** Why a chat template is not used, and its replacement. */
   template_problem?: string;
   /** Why the draft model cannot guess its tokens. Null: it can. Absent: not compared. */
   draft_problem?: string | null;
@@ -42,12 +42,12 @@ export interface ModelMetadata {
   metadata_left_out: number;
 }
 
-/** The description of one file. `metadata` is null unless it was asked for. */
+/** The description of one file. `metadata` is null unless it was requested. */
 export interface ModelDescription extends ModelInspection {
   metadata: ModelMetadata | null;
 }
 
-/** What a model is asked with does in a form that svc reads. */
+/** The features of the prompt of a model, in a form that svc reads. */
 export interface TemplateUse {
   tools: boolean;
   thinking: boolean;
@@ -59,7 +59,7 @@ const PROBLEM_MAX = 240;
 
 /**
  * The values of a model in the headers of its files, which have so many bytes. Throws SvcError for
- * a file that is no model. Only the process that reads headers knows the `architectures`.
+ * a file that is not a model. Only the process that reads headers knows the `architectures`.
  */
 export function inspectModel(
   headers: readonly [GgufHeader, ...GgufHeader[]],
@@ -88,7 +88,7 @@ export function inspectModel(
 }
 
 /**
- * What the engine does with a model, as its file has it. The engine reads no images, so no model
+ * The capabilities of a model in the engine, from its file. The engine reads no images, so no model
  * has vision here.
  */
 function capabilitiesOf(

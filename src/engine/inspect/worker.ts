@@ -31,7 +31,7 @@ async function inspect(
   const digest = size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null;
   const names = await architectures();
   const draft_problem = draft === null ? null : await draftProblem(entries, draft, header_bytes);
-  // A template may do what no check has found.
+  // A template may fail in ways that no check has found.
   if (renders) within(TEMPLATE_MS);
   const { used, ...about } = templateOf(entries, templates, renders);
   return {
@@ -87,7 +87,7 @@ async function architectures(): Promise<ReadonlySet<unknown>> {
 
 const LIST = 'dist/gguf/types/GgufMetadataTypes.js';
 
-/** What the engine does with the template, and what users see of it. */
+/** How the engine uses the template, and what users see of it. */
 function templateOf(
   entries: Entries,
   named: readonly string[],

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { writeAtomic } from '../../home/atomic-write.ts';
 
 /**
- * What was measured for a model on a machine. `batching`: see `findGain`. `gpu_layers`: those of
+ * The measured figures of a model on a machine. `batching`: see `findGain`. `gpu_layers`: those of
  * its last load. `gpu_bytes`: the memory of a GPU, by its interface.
  */
 const FIGURES = ['threads', 'batching', 'gpu_layers', 'gpu_bytes'] as const;

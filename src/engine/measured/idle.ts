@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 /** The use of the cores is counted over this time. The system counts hundredths of a second. */
 const SAMPLE_MS = 100;
 
-/** What the machine and this process have done until now, in milliseconds. */
+/** The processor time of the machine and of this process until now, in milliseconds. */
 export interface Use {
   cores: readonly CoreTimes[];
   /** CPU time of this process. */
@@ -17,7 +17,7 @@ export function readUse(): Use {
   return { cores: coreTimes(), own: (user + system) / 1000, at: performance.now() };
 }
 
-/** What one core has done since the start of the machine, in milliseconds. */
+/** The time of one core since the start of the machine, in milliseconds. */
 export interface CoreTimes {
   readonly idle: number;
   readonly total: number;

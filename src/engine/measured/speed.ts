@@ -15,7 +15,7 @@ const cpuMs: Clock = () => {
   return (user + system) / 1000;
 };
 
-/** The clock of what the model itself needs: beside other work a CPU computes only now and then. */
+/** The clock for the model's own time: beside other work, a CPU runs it only now and then. */
 export function ownClock({ llama }: Model): Clock {
   return llama.gpu === null ? cpuMs : wallMs;
 }

@@ -52,7 +52,7 @@ export async function findThreads(options: ThreadsOptions): Promise<ThreadsResul
   return found;
 }
 
-/** Where cores are many, two of them are usually one that computes. */
+/** On a machine with many cores, two of them usually share one computing unit. */
 function usualThreads(available: number): number {
   return available <= FEW_CORES ? available : Math.ceil(available / 2);
 }

@@ -8,7 +8,7 @@ export const RELEASE = { version: '0.5.0-dev', files: '0.5.0' };
 
 /** An address in the memory of the process. Null: none. */
 export type Pointer = bigint | null;
-/** What a function reads or writes: an address, or the bytes of an array. */
+/** An argument that a function reads or writes: an address, or the bytes of an array. */
 type Memory = Pointer | NodeJS.TypedArray;
 
 /** The fields of a structure in order: the type, and the value that llama.cpp gives it. */
@@ -106,7 +106,7 @@ export const SIZES: Readonly<Record<keyof typeof LAYOUTS | keyof typeof STRUCTUR
   llama_token_data_array: 32,
 };
 
-/** What each function returns and takes, by the library that has it. */
+/** Result and parameters of each function, by its library. */
 export const FUNCTIONS = {
   llama: {
     llama_version: 'const char* ()',

@@ -28,7 +28,7 @@ export function openAdapters(model: Model, adapters: readonly Adapter[]): Loaded
 }
 
 /**
- * llama.cpp says only that an adapter does not fit, so what is known is compared before. Throws
+ * llama.cpp says only that an adapter does not fit, so the known facts are compared first. Throws
  * model_invalid.
  */
 export async function checkAdapter(model: GgufHeader, { path }: Adapter): Promise<void> {
@@ -36,7 +36,7 @@ export async function checkAdapter(model: GgufHeader, { path }: Adapter): Promis
     throw unfit(path, 'it is not a GGUF file that can be read');
   });
   if (adapter.type !== 'adapter' || adapter.entries.value('adapter.type') !== 'lora')
-    throw unfit(path, 'it is no LoRA adapter');
+    throw unfit(path, 'it is not a LoRA adapter');
   const [own, other] = [model.architecture, adapter.architecture];
   if (own !== other) throw unfit(path, `it is for the architecture ${other}, and this is ${own}`);
 }

@@ -13,13 +13,13 @@ interface Addon {
   AddonJinjaRenderer: new (source: string) => Renderer;
 }
 
-/** In the package of the libraries, with what they do not export. */
+/** In the package of the libraries, with functions that they do not export. */
 export const ADDON = 'llama-addon.node';
 
 let opened: Addon | null = null;
 
 /**
- * Loads the addon once. Only processes that can be killed do so: what it renders is of others.
+ * Loads the addon once. Only processes that can be killed do so: it renders third-party templates.
  * Throws engine_missing, engine_unavailable.
  */
 export function openAddon(folder = librariesFolder()): Addon {

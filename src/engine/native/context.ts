@@ -100,7 +100,7 @@ export class Context {
   }
 
   /**
-   * Makes room for so many tokens of each sequence. What they have computed stays, also when this
+   * Makes room for so many tokens of each sequence. Their computed tokens stay, also when this
    * throws engine_failed for too little memory.
    */
   private makeRoom(tokens: number): void {
@@ -233,7 +233,9 @@ export class Context {
     return indexes;
   }
 
-  /** Computes the batch. Throws BatchStopped, or Error: what its sequences have is unknown. */
+  /**
+   * Computes the batch. Throws BatchStopped, or Error. Then the state of its sequences is unknown.
+   */
   decodeBatch(): void {
     const code = this.c.llama_decode(this.pointer, this.batch);
     if (code === 0) return;
@@ -252,7 +254,7 @@ export class Context {
     return this.floats(this.c.llama_get_logits_ith(this.pointer, index), this.model.vocabulary);
   }
 
-  /** What was computed of the only text in a sequence, or of its last token. */
+  /** The vector of the only text in a sequence, or of its last token. */
   vector(sequence: number, index: number, length: number): Float32Array {
     const { c, pointer } = this;
     const isPooled = c.llama_pooling_type(pointer) !== 0;
@@ -283,20 +285,20 @@ export class Context {
     if (this.memory !== null) this.c.llama_memory_clear(this.memory, false);
   }
 
-  /** Bytes of what a sequence has computed. */
+  /** Bytes of the state of a sequence. */
   getSequenceSize(sequence: number): number {
     return this.c.llama_state_seq_get_size(this.pointer, sequence);
   }
 
   /**
-   * The part of what a sequence has computed that cannot go back to an earlier token. Null: it has
-   * more bytes.
+   * The part of the state of a sequence that cannot go back to an earlier token. Null: it has more
+   * bytes.
    */
   stateOf(sequence: number, bytesMax: number): Uint8Array | null {
     return this.stateBytes(sequence, PARTIAL, bytesMax);
   }
 
-  /** Goes back to such a part. False: what the sequence has is unknown. */
+  /** Goes back to such a part. False: the state of the sequence is unknown. */
   restoreState(sequence: number, bytes: Uint8Array): boolean {
     return this.setState(sequence, bytes, PARTIAL);
   }
@@ -317,7 +319,7 @@ export class Context {
     return c.llama_state_seq_set_data_ext(pointer, bytes, length, sequence, part) === length;
   }
 
-  /** Writes what a sequence has computed. Throws Error if that fails. */
+  /** Writes the state of a sequence. Throws Error if that fails. */
   saveSequenceStateToFile(path: string, sequence: number, tokens: readonly number[]): void {
     const ids = Int32Array.from(tokens);
     const { c, pointer } = this;

@@ -105,7 +105,7 @@ function defineStructures(): void {
     types.set(name, koffi.struct(name, fields));
 }
 
-/** What `checkLayouts` asks. */
+/** The functions that `checkLayouts` calls. */
 type Asked = Pick<
   Functions,
   | 'llama_version'
@@ -230,7 +230,7 @@ function loadedOf(c: Functions, files: { base: string; llama: string }, folder: 
   const [card = null] = cards;
   const registryOf = (device: Pointer) => c.ggml_backend_dev_backend_reg(device);
   const [processor = null] = devicesOf(c, new Set([PROCESSOR_TYPE]));
-  if (processor === null) throw new Error('there is no backend for this processor');
+  if (processor === null) throw new Error('no backend fits this processor');
   const base = koffi.load(join(folder, files.base));
   clock = koffi.load(join(folder, files.llama)).symbol('llama_time_us') as Pointer;
   c.llama_log_set(clock, null);

@@ -8,7 +8,7 @@ import { heard, type Llama } from './library.ts';
 /** A token of the vocabulary, by its number. */
 export type Token = number;
 
-/** A token that is no normal text. Its type is that of the file. */
+/** A token that is not normal text. Its type is that of the file. */
 export interface SpecialToken {
   text: string;
   type: number;
@@ -18,7 +18,7 @@ export interface Tokens {
   bos: Token | null;
   eos: Token | null;
   sep: Token | null;
-  /** For a text between two others. */
+  /** For a text between two other texts. */
   /** To fill in the middle of a text: marks of its parts, and of other files before it. */
   infill: Readonly<Record<'prefix' | 'suffix' | 'middle' | 'repository' | 'file', Token | null>>;
   /** Whether a prompt begins with `bos`. */
@@ -36,7 +36,7 @@ const utf8 = new TextDecoder();
 /** A model in memory. */
 export class Model {
   readonly llama: Llama;
-  /** What its file says of itself, without lists. */
+  /** The metadata of its file, without lists. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly architecture: string;
   /** Names of the weights in its file. */
@@ -49,13 +49,13 @@ export class Model {
   readonly trainContextSize: number;
   /** Its layers on a graphics card. */
   readonly gpuLayers: number;
-  /** Tokens that are no normal text, by number. */
+  /** Tokens that are not normal text, by number. */
   readonly special: ReadonlyMap<Token, SpecialToken>;
   private readonly c: Functions;
   private readonly ends = new Map<Token, boolean>();
   private longest: number | null = null;
 
-  /** What is added to its weights. */
+  /** The adapters that are added to its weights. */
   adapters: LoadedAdapters = { pointers: [], scales: [] };
 
   constructor(llama: Llama, pointer: Pointer, header: GgufHeader, gpuLayers: number) {
@@ -223,7 +223,10 @@ export class Model {
   }
 }
 
-/** What a function writes into an array. One that is too small is asked for by its size below 0. */
+/**
+ * The content that a function writes into an array. If the array is too small, the function returns
+ * the needed size below 0.
+ */
 function filled<A extends Int32Array | Uint8Array>(array: A, read: (into: A) => number): A {
   const count = read(array);
   if (count >= 0) return array.subarray(0, count) as A;

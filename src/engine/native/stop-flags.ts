@@ -48,7 +48,7 @@ export class StopFlags {
   }
 }
 
-/** The flag of a run, by its number, or the one that is raised with any of them. */
+/** The flag of a run, by its number, or the flag that is raised with any of them. */
 export type StopAt = number | 'any';
 
 const COUNT = 4096;

@@ -25,7 +25,7 @@ export interface Rendering {
   ms: number;
 }
 
-/** What a model is loaded for. Each purpose has its own context. */
+/** The purpose of a loaded model. Each purpose has its own context. */
 export type Purpose = 'answers' | 'embeddings' | 'reranking';
 /**
  * The key of an engine. The one for answers has the path of its file. `variant`: what makes it
@@ -39,7 +39,7 @@ export function keyOf(path: string, purpose: Purpose, variant = ''): string {
 /** Layers of a model on a GPU. `auto`: as many as fit. */
 export type GpuLayers = 'auto' | 'max' | number;
 
-/** What is usual. */
+/** The usual values. */
 export const ATTENTION: Attention = { cache_keys: 'f16', cache_values: 'f16', flash: 'auto' };
 
 export type Batching = 'auto' | boolean;
@@ -49,7 +49,7 @@ export interface LoadOrder {
   path: string;
   purpose: Purpose;
   gpu_layers: GpuLayers;
-  /** Of contexts for answers. The others have what is usual. */
+  /** Of contexts for answers. Other contexts have the usual values. */
   attention: Attention;
   /** Null: measured, or known from an earlier measurement. */
   threads: number | null;
@@ -78,7 +78,7 @@ export interface LoadOrder {
 export interface RunOrder {
   type: 'run';
   id: number;
-  /** Runs of one client share what was computed for a conversation. */
+  /** Runs of one client share the computed tokens of a conversation. */
   client: string;
   messages: readonly Message[];
   max_tokens: number;
@@ -88,7 +88,7 @@ export interface RunOrder {
   exact: boolean;
   /** Only count the tokens of the prompt: it finishes without output. */
   only_count: boolean;
-  /** What the request asks for beside its messages. */
+  /** The fields of the request besides its messages. */
   options: AnswerOptions;
   /** Part of the ids of tool calls, the same in each attempt. */
   call_key: string;
@@ -109,13 +109,13 @@ export interface EmbedOrder {
   type: 'embed';
   id: number;
   texts: readonly string[];
-  /** What the texts are scored for: each vector is one score. Null: vectors of the texts. */
+  /** The text to score the texts against: each vector is one score. Null: vectors of the texts. */
   query: string | null;
   /** The length of each vector. Null: that of the model. */
   dimensions: number | null;
 }
 
-/** What is read: a text, the ids of its tokens, or the prompt of a request. */
+/** The input: a text, the ids of its tokens, or the prompt of a request. */
 export interface ReadOrder extends ReadOptions {
   type: 'read';
   id: number;

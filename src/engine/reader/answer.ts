@@ -7,15 +7,15 @@ export interface AnswerOptions {
   detokenize: Detokenize<number>;
   /** The text of a control token. Null: the token is of text. */
   controlText(token: number): string | null;
-  /** What was delivered before the answer was cut off. */
+  /** The output that was delivered before the answer was cut off. */
   delivered: Delivered | null;
 }
 
 /**
  * The pieces of an answer, from its tokens.
  *
- * 1. An answer that continues is read again from its first token. Only what was not delivered yet
- *    is returned.
+ * 1. An answer that continues is read again from its first token. Only undelivered pieces are
+ *    returned.
  * 2. A token belongs to the reasoning if that is open before or after it. So its marks count too.
  */
 export class AnswerPieces {
@@ -37,7 +37,7 @@ export class AnswerPieces {
     return this.text.isWhole;
   }
 
-  /** Throws resume_failed if the tokens do not spell what was delivered. */
+  /** Throws resume_failed if the tokens do not spell the delivered output. */
   push(token: number): readonly Piece[] {
     const wasReasoning = this.reader.isReasoning;
     const pieces = this.fresh(this.reader.push(this.text.push([token])));
@@ -75,11 +75,10 @@ interface Delivered {
 }
 
 /**
- * Skips what was delivered before, in an answer that is read again from its beginning.
+ * Skips the delivered output in an answer that is read again from its beginning.
  *
- * 1. What was delivered and what is returned are together the whole answer, without gaps or
- *    repeats.
- * 2. An answer that differs from what was delivered is refused.
+ * 1. The delivered and the returned pieces are together the whole answer, without gaps or repeats.
+ * 2. An answer that differs from the delivered output is refused.
  */
 export class Delivery {
   private readonly parts: readonly OutputPart[];
@@ -91,7 +90,7 @@ export class Delivery {
     this.parts = parts.length > 0 || text === '' ? parts : [{ type: 'text', text }];
   }
 
-  /** The piece without what was delivered. Null: all of it was. Throws resume_failed. */
+  /** The undelivered rest of the piece. Null: all of it was delivered. Throws resume_failed. */
   next(piece: Piece): Piece | null {
     if (piece.text === '' && piece.call === undefined) return null;
     for (;;) {
@@ -167,7 +166,7 @@ export class TokenText<T> {
     return fresh;
   }
 
-  /** Returns the rest. The bytes of a character that the end cuts are no text. */
+  /** Returns the rest. The bytes of a character that the end cuts are not text. */
   end(): string {
     const rest = this.detokenize(this.pending, this.before).slice(this.returned);
     this.leave(this.pending.length);

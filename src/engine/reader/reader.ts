@@ -8,7 +8,7 @@ import {
 import type { CallRow, ThoughtRow } from '../forms/form.ts';
 import { type Found, matchAt, type Pattern } from '../forms/pattern.ts';
 
-/** What the text of an answer may consist of, for one model and one request. */
+/** The parts that an answer may have, for one model and one request. */
 export interface AnswerForm {
   /** The texts that end the answer, where they occur in its text. */
   readonly stop: readonly string[];
@@ -34,7 +34,7 @@ export type Ended =
   | { readonly reason: 'stop'; readonly text: string }
   | { readonly reason: 'calls' };
 
-/** A mark, and what it means. */
+/** A mark, and its meaning. */
 type Meant = { readonly pattern: Pattern; act(found: Found): void };
 type Place = { start: number; found: Found; act(found: Found): void };
 type Mode = 'text' | 'reasoning' | 'arguments' | 'after_call';
@@ -134,7 +134,7 @@ export class Reader {
     return this.mode === 'arguments' ? this.call : null;
   }
 
-  /** What the answer has of these arguments, as the model writes them. */
+  /** The arguments of the answer so far, as the model writes them. */
   get argumentsSoFar(): string {
     return this.mode === 'arguments' ? this.argumentsText + this.pending : '';
   }
@@ -153,7 +153,7 @@ export class Reader {
     return this.taken();
   }
 
-  /** Returns what was kept back: nothing follows. */
+  /** Returns the text that was kept back: nothing follows. */
   end(): readonly Piece[] {
     if (this.ended_ !== null) return NONE;
     if (this.mode === 'text' || this.mode === 'reasoning') this.release(this.callBegun());
@@ -292,7 +292,7 @@ export class Reader {
     this.skipsSpace = true;
   }
 
-  /** What is around a text has no white space of the text. */
+  /** The white space beside such a mark is not part of the text. */
   private dropped(): void {
     this.skipsSpace = true;
   }

@@ -26,7 +26,7 @@ export function apart<T extends CallingTurn>(turns: readonly T[]): T[] {
   });
 }
 
-/** Its text and its reasoning stand before the first call. */
+/** Its text and its reasoning come before the first call. */
 function bare<T extends CallingTurn>({ role }: T): T {
   return { role, content: '' } as unknown as T;
 }

@@ -1,7 +1,7 @@
 import { FORMS, nameOfNamed, textOfNamed } from './named.ts';
 import { ChatTemplate } from './template.ts';
 
-/** What a model is asked with. */
+/** The chosen template of a model, with its source. */
 export interface Choice {
   /** Null: the text of a prompt as it is. */
   template: ChatTemplate | null;
@@ -11,7 +11,7 @@ export interface Choice {
   source: string;
   /** `file`, `none`, `given`, or the form or the path that replaces the template of the file. */
   name: string;
-  /** Why a template is not used. Null: it is, or there is none. */
+  /** Why a template is not used. Null: it is used, or the file has none. */
   problem: string | null;
 }
 
@@ -26,11 +26,12 @@ export interface TemplateFile {
 }
 
 /**
- * The template that the configuration names, else that of the file. Of the file, one that cannot be
- * rendered is replaced by the plain form of its control tokens. Without one, the model continues
- * texts.
+ * The template that the configuration names, else that of the file. A template of the file that
+ * cannot be rendered is replaced by the plain form of its control tokens. Without a template, the
+ * model continues texts.
  *
- * `named`: see `textOfNamed`. One that cannot be used counts as none, with a problem.
+ * `named`: see `textOfNamed`. A named template that cannot be used counts as absent, with a
+ * problem.
  */
 export function chooseTemplate(file: TemplateFile, named: readonly string[] = []): Choice {
   const [chosen, other] = named;

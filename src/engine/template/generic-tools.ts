@@ -2,8 +2,8 @@ import { GENERIC } from '../forms/calls.ts';
 import { callsText } from '../forms/write.ts';
 
 /**
- * Tools for a model whose template has none: they stand in a system text, and a call is JSON
- * between tags.
+ * Tools for a model whose template has none: a system text lists them, and a call is JSON between
+ * tags.
  */
 
 /** The system text about the tools, each as OpenAI describes it. */

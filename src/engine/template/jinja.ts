@@ -6,9 +6,9 @@ import { TemplateError } from './refusal.ts';
  * A Jinja template of a model file, rendered by llama.cpp, as `llama-server` does.
  *
  * 1. Rendering cannot be interrupted, so only processes that can be killed do it.
- * 2. llama.cpp writes six digits of a number with a fraction, and takes none beyond 64 bits. So
- *    such numbers are others while it renders.
- * 3. It writes the present time. So a template that asks for the time is given that of the run.
+ * 2. llama.cpp writes six digits of a number with a fraction, and takes none beyond 64 bits. Such
+ *    numbers are therefore replaced while it renders.
+ * 3. It writes the present time. A template that asks for the time therefore gets that of the run.
  */
 export class JinjaTemplate {
   private readonly renderer: Renderer;
@@ -48,7 +48,7 @@ const USUAL = {
   drop_thinking: false,
 };
 
-/** llama.cpp says what is wrong and where, in several lines. */
+/** llama.cpp describes the error and its place in several lines. */
 function explain(said: string, linesBefore: number): TemplateError {
   const [, refusal] = /Jinja Exception: (.*)/s.exec(said) ?? [];
   if (refusal !== undefined) return new TemplateError(refusal, true);
@@ -94,7 +94,7 @@ const STRFTIME =
   '{%- set svc.text = svc.text | replace(form, text) -%}{%- endfor -%}' +
   '{{- svc.text -}}{%- endmacro %}\n';
 
-/** What llama-server says of the time, and what the macro needs. */
+/** The time values of llama-server, and those that the macro needs. */
 function timeValues(now: Date, isTimed: boolean): object {
   const svc_now = timeForms(now);
   const { '%d': day, '%b': month, '%Y': year } = svc_now;

@@ -36,7 +36,7 @@ interface Turn {
 }
 type Variables = Readonly<Record<string, unknown>>;
 
-/** The forms in which templates take what a conversation has. They are tried once. */
+/** The forms in which templates take the parts of a conversation. They are tried once. */
 interface Forms {
   /** Contents are lists of parts. */
   parts: boolean;
@@ -47,15 +47,15 @@ interface Forms {
 }
 
 /**
- * The chat template of a model: what it is asked with, and what its answers look like.
+ * The chat template of a model: the form of its prompts and of its answers.
  *
  * 1. A conversation is rendered as it is. Only if the template refuses it, turns of one role become
  *    one, and a system text becomes a text of the user. At last each call has its turn.
- * 2. The forms of calls and of reasoning are those of the family whose marks the template has. One
- *    of no family shows them in conversations that are made once.
+ * 2. The forms of calls and of reasoning are those of the family whose marks the template has. A
+ *    template of no family shows them in conversations that are made once.
  */
 export class ChatTemplate {
-  /** The forms in which its answers call tools. The first one is what the model is asked for. */
+  /** The forms in which its answers call tools. The first one is requested of the model. */
   readonly calls: readonly [CallRow, ...CallRow[]];
   /** The template writes tools. If not, they are written as a system text. */
   readonly hasTools: boolean;
@@ -306,7 +306,7 @@ const CALL_FORMS: readonly Partial<Forms>[] = [
   { texts: true, short: true },
 ];
 
-/** Where the answer goes on. No text has it by chance. */
+/** Where the answer continues. No text has it by chance. */
 const HERE = `svc${randomBytes(12).toString('hex')}x`;
 /** An answer of another program, with its reasoning in tags. */
 const THOUGHT_IN_TEXT = /^\s*<think>(.*?)<\/think>\s*/s;
@@ -325,7 +325,7 @@ function user(content: string): Turn {
   return { role: 'user', content };
 }
 
-/** The tools are a part of the system text, so that they are said once. */
+/** The tools are a part of the system text, so that they are sent once. */
 function withToolsText(turns: readonly Turn[], tools: readonly Tool[]): Turn[] {
   const text = toolsText(tools.map(described));
   const [first, ...others] = turns;
@@ -371,7 +371,7 @@ function alternating(turns: readonly Turn[], withoutSystem: boolean): Turn[] {
   return made;
 }
 
-/** What a template knows of an effort. Without one it has what llama-server gives it. */
+/** The variables of a template for an effort. Without an effort it gets those of llama-server. */
 function effortValues(effort: string | undefined): Variables {
   if (effort === undefined) return {};
   if (effort === 'none') return { enable_thinking: false, thinking: false };

@@ -5,7 +5,7 @@ import { filesOfModel, partsOf } from './parts.ts';
 import { tensorBytes } from './tensors.ts';
 
 const FIRST_BYTES = 1024 * 1024;
-/** What the name of an unfinished file ends with. */
+/** The end of the name of an unfinished file. */
 const DRAFT = '.partial';
 
 /**

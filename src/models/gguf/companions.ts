@@ -10,7 +10,7 @@ export function isProjector(path: string): boolean {
   return /(^|[-._/])mmproj([-._/]|$)/i.test(path);
 }
 
-/** What the name of a file says without its types of numbers. */
+/** The name of a file without its types of numbers. */
 export function stemOf(path: string): string {
   const [name = ''] = withoutPart(path).split(/[\\/]/).slice(-1);
   return name

@@ -16,7 +16,7 @@ export interface GgufHeader {
   parts: number;
 }
 
-/** Why a file is no model by itself. Null: it may be one. */
+/** Why a file is not a model by itself. Null: it may be a model. */
 export function otherKindOf({ architecture, type, entries }: GgufHeader): string | null {
   if (architecture === 'clip' || type === 'mmproj')
     return 'it is a projector for images, not a model';
@@ -30,7 +30,7 @@ export const MORE = Symbol('more bytes');
 
 /**
  * Reads a GGUF header with strict bounds. Throws MORE, or SvcError if llama.cpp cannot read the
- * file. It decides what enters the models folder, and decodes no value before it is asked for.
+ * file. It decides what enters the models folder, and decodes no value before it is read.
  */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
@@ -70,14 +70,14 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
 
 export const WEIGHTLESS = 'it has no weights';
 
-/** Where a value is. `count`: values of a list. Null: it is none. */
+/** Where a value is. `count`: values of a list. Null: it is not a list. */
 interface Place {
   type: number;
   at: number;
   count: number | null;
 }
 
-/** The entries of a header, in their order. Each is decoded when it is asked for. */
+/** The entries of a header, in their order. Each is decoded when it is read. */
 export class Entries {
   private readonly bytes: Buffer;
   private readonly places = new Map<string, Place>();
@@ -94,7 +94,7 @@ export class Entries {
     return [...this.places.keys()];
   }
 
-  /** Values of a list. Null: it is none, or there is no such entry. */
+  /** Values of a list. Null: it is not a list, or there is no such entry. */
   count(key: string): number | null {
     return this.places.get(key)?.count ?? null;
   }

@@ -5,10 +5,10 @@ import { basename } from 'node:path';
 
 /**
  * A split model is a set of files, `name-00001-of-00003.gguf` and so on, in one folder. llama.cpp
- * opens the first one and finds the others by their names.
+ * opens the first file and finds the others by their names.
  */
 const PART = /-(\d{5})-of-(\d{5})(\.gguf)$/i;
-/** A set with more files is none. */
+/** A set with more files is not a split model. */
 const PARTS_MAX = 999;
 
 /** The files of the set that the path belongs to, in order. Another path is alone. */

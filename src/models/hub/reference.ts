@@ -1,7 +1,7 @@
 import { isLoopback } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 
-/** What a model is requested by. */
+/** The ways to request a model. */
 export type Reference = HubReference | { kind: 'url'; url: URL };
 
 export interface HubReference {

@@ -23,8 +23,8 @@ export const ARCHIVE_BYTES_MAX = 1024 ** 3;
 const POINTER = 'nightly-tag.txt';
 
 /**
- * The archive whose name ends so. A release without archives may name the one that has them, in the
- * file `nightly-tag.txt`. Throws SvcError.
+ * The archive whose name ends so. A release without archives may name the release that has them, in
+ * the file `nightly-tag.txt`. Throws SvcError.
  */
 export async function findArchive(
   client: HubClient,

@@ -53,7 +53,7 @@ export async function searchHub(
 
 const FILES_MAX = 100;
 const REPOSITORY = /^[A-Za-z0-9][\w.-]{0,95}\/[A-Za-z0-9][\w.-]{0,95}$/;
-/** What the hub shall say of each. `gguf` has its number of parameters. */
+/** The fields that the hub sends of each. `gguf` has its number of parameters. */
 const FIELDS = ['downloads', 'tags', 'gated', 'gguf'];
 
 /** Null: another form than expected. */

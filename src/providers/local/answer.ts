@@ -10,7 +10,7 @@ import type { OutputPart } from '../../ports/providers.ts';
 /** A message about one order. */
 export type ReplyMessage = Extract<FromEngine, { id: number }>;
 
-/** What the engine sends back for one order. It ends once. */
+/** The messages of the engine for one order. It ends once. */
 export interface Reply {
   /** Resolves when the engine has no more work for it. */
   readonly ended: Promise<void>;
@@ -49,7 +49,7 @@ abstract class EndsOnce implements Reply {
     this.finish(failure);
   }
 
-  /** What whole work used. Throws SvcError. Null: the work was stopped. */
+  /** The usage of finished work. Throws SvcError. Null: the work was stopped. */
   protected async used(): Promise<Usage | null> {
     await this.ended;
     if (this.end instanceof SvcError) throw this.end;
@@ -155,7 +155,7 @@ export class Vectors extends EndsOnce {
   }
 }
 
-/** What the engine read. It ends once, as vectors do. */
+/** The result of a reading. It ends once, as vectors do. */
 export class ReadReply extends EndsOnce {
   private reading: Reading | null = null;
 

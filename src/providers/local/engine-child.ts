@@ -202,7 +202,7 @@ export abstract class EngineChild<O extends EngineChildOptions = EngineChildOpti
       if (lines > limits.engine_log_lines + 1) return;
       log.debug(
         fields,
-        lines > limits.engine_log_lines ? 'more of what the engine prints is left out' : short,
+        lines > limits.engine_log_lines ? 'more output of the engine is left out' : short,
       );
     };
     source.setEncoding('utf8');

@@ -41,7 +41,7 @@ export interface EngineSettings extends Pick<EngineChildOptions, 'env' | 'limits
 }
 
 /**
- * What the next process of a model needs. The built-in one keeps no prompts: it answers short
+ * The settings of the next process of a model. The built-in one keeps no prompts: it answers short
  * questions, which are computed at once.
  */
 export async function prepareModel(

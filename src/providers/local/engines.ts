@@ -34,7 +34,7 @@ export interface EnginePorts {
   forget(number: number): void;
 }
 
-/** What a model is asked for. */
+/** The purpose and settings that a run needs of a model. */
 export interface Asking<R extends Reply> {
   purpose?: Purpose;
   /** The order for the file of the model. */
@@ -66,7 +66,7 @@ export interface EnginesOptions
  *
  * 1. A model has at most one engine for each purpose. It keeps its machine while there are few.
  * 2. `memory` decides which engines have a process.
- * 3. What a model needs is learned before its runs start.
+ * 3. The needs of a model are learned before its runs start.
  */
 export class Engines implements LocalRoom {
   readonly handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
@@ -140,8 +140,7 @@ export class Engines implements LocalRoom {
   }
 
   /**
-   * Finds out where the model is and what it needs, unless that is known. A model that cannot load
-   * needs nothing.
+   * Finds the model and its needs, unless they are known. A model that cannot load needs nothing.
    */
   learn(name: string): void {
     if (this.learned.has(name) || this.learning.has(name)) return;
@@ -359,7 +358,7 @@ export class Engines implements LocalRoom {
     const model = await this.options.find(name);
     const shape = await this.options.guard.admit(model);
     const { bytes, parallel } = this.memory.plan(shape, this.contextOf('answers'));
-    // A model that is too large is refused when it is asked, and takes no room.
+    // A model that is too large is refused when a run needs it, and takes no room.
     return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes, runs: parallel };
   }
 

@@ -17,7 +17,7 @@ type InspectorLimits = Pick<
   'model_inspect_ms' | 'model_header_bytes' | 'local_models' | 'model_metadata_bytes'
 >;
 
-/** What a model is used with, as the configuration names it. */
+/** The files that a model is used with, as the configuration names them. */
 type UsedWith = Pick<Question, 'templates' | 'draft'>;
 
 /**
@@ -80,7 +80,7 @@ export class Inspector {
         this.work.ask({ ...question, renders }, { ms: this.limits.model_inspect_ms });
       const { answer, excess } = await ask(true);
       if (excess === undefined) return answer;
-      // What the template did must not count against the rest of the file.
+      // A failure of the template must not count against the rest of the file.
       const rest = await ask(false);
       if (rest.excess !== undefined) return invalidModel(EXCESS[rest.excess]);
       return { ...rest.answer, template_problem: TEMPLATE_EXCESS[excess] };
@@ -90,7 +90,7 @@ export class Inspector {
   }
 }
 
-/** When a file last changed. Null: it cannot be read, or is none. */
+/** When a file last changed. Null: it cannot be read, or is not a file. */
 function changedAt(path: string): number | null {
   try {
     return isAbsolute(path) ? statSync(path).mtimeMs : null;

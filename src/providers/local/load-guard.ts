@@ -25,9 +25,9 @@ export interface LoadGuardOptions {
  *
  * 1. The engine loads a file only after the strict check of its header. The built-in model needs no
  *    check.
- * 2. A version that exceeded a time limit is refused for a while. So is one
- *    whose load killed the engine, or had to be killed, twice in a row.
- * 3. What llama.cpp said of a version that it could not load is known until it loads.
+ * 2. A version that exceeded a time limit is refused for a while. So is a version whose load killed
+ *    the engine, or had to be killed, twice in a row.
+ * 3. The error of llama.cpp for a version that it could not load is kept until it loads.
  * 4. A version is a path with size, modification time and inode of its files. A bounded number is
  *    kept.
  */
@@ -44,8 +44,8 @@ export class LoadGuard {
   }
 
   /**
-   * Call it before each load. Returns what the memory of the model depends on, with that of its
-   * draft model. Throws model_invalid, model_quarantined, descriptors_exhausted.
+   * Call it before each load. Returns the numbers that determine the memory of the model, with
+   * those of its draft model. Throws model_invalid, model_quarantined, descriptors_exhausted.
    */
   async admit(model: ModelFile): Promise<ModelShape> {
     const { draft } = model;
@@ -74,7 +74,7 @@ export class LoadGuard {
     return shape;
   }
 
-  /** What the last load of this version showed. */
+  /** The outcome of the last load of this version. */
   outcomeOf(path: string, version: string): LoadOutcome {
     const known = this.known.get(path);
     return known?.version === version ? known : NOT_TRIED;
@@ -144,7 +144,7 @@ export const MINI: Omit<ModelShape, 'weights'> = {
   context: 512,
 };
 
-/** What a load of a version showed. */
+/** The outcome of a load of a version. */
 export interface LoadOutcome {
   loaded: boolean;
   /** Why llama.cpp could not load it. Null: it did, or was not asked. */
@@ -162,7 +162,7 @@ interface KnownVersion extends CheckResult, LoadOutcome {
 /** One death may be chance: the system ran out of memory, or a user killed the process. */
 const DEATHS_MAX = 2;
 
-/** What is known of the needs of a server. It has no file whose header could be checked. */
+/** The known needs of a server. It has no file whose header could be checked. */
 async function serverShape(server: NonNullable<ModelFile['server']>): Promise<CheckResult> {
   const { memory_bytes } = server;
   const bytes = memory_bytes === null ? (await serverFiles(server)).bytes : memory_bytes;

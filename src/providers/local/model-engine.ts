@@ -44,7 +44,7 @@ export interface ModelEngineOptions<P> {
   model: ModelFile;
   /** Which model it is. Null: it cannot be read. */
   identify(model: ModelFile): Promise<string | null>;
-  /** Finds out what the next process needs. `file`: which file it is. */
+  /** Determines the needs of the next process. `file`: the file of the model. */
   prepare(file: Promise<string | null>): Promise<Spawn<P>>;
   /**
    * Waits for memory for the next process, with this context or the usual one. Returns how many
@@ -387,7 +387,9 @@ function largerContext({ context_tokens }: Needs, usual_tokens: number): number 
   return context_tokens !== null && context_tokens > usual_tokens ? context_tokens : null;
 }
 
-/** Whether a loaded process has what is needed. A model with less context than asked has enough. */
+/**
+ * Whether a loaded process meets the needs. A model with less context than requested has enough.
+ */
 function meets(
   needs: Needs,
   { context: { info, context_tokens } }: EngineSnapshot,

@@ -26,7 +26,7 @@ export interface ModelFile {
   name: string;
   /** Of a server: what names it among the engines. */
   path: string;
-  /** What its program asks it for where a request says nothing. */
+  /** The defaults of its program for fields that a request omits. */
   defaults?: ModelDefaults;
   server?: ServerSpec;
   /** A smaller model that guesses its tokens. Absent: none. */
@@ -49,8 +49,8 @@ export function isModelFile(path: string): boolean {
 }
 
 /**
- * The file beside a model with which llama-server reads images: the one of its name, or of a folder
- * with one model. Null: there is none.
+ * The file beside a model with which llama-server reads images: the one of its name, or the only
+ * one in a folder with one model. Null: there is none.
  */
 export async function projectorOf(path: string): Promise<string | null> {
   const names = (await readdir(dirname(path)).catch(() => [])).filter(isModelFile).sort();
@@ -137,7 +137,7 @@ export async function refuseForeign({ path, missing }: FileVersion): Promise<voi
   if (missing !== null)
     throw new SvcError('model_invalid', `${path} cannot be used: ${missingPart(missing)}.`, {
       param: 'model',
-      hint: 'Put the missing part beside the others.',
+      hint: 'Put the missing part beside the other parts.',
     });
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(
     (error: NodeJS.ErrnoException) => {
@@ -164,7 +164,7 @@ export function missingPart(name: string): string {
   return `the part ${name} is missing`;
 }
 
-/** The one that is the same file under another path, so that it is loaded once. */
+/** The same file under another path, so that it is loaded once. */
 export async function twinOf<F extends { path: string }>(
   path: string,
   files: readonly F[],
@@ -182,7 +182,7 @@ function placeOf(path: string): Promise<string | null> {
   );
 }
 
-/** What a download left of a model, in these files. */
+/** The parts of a model that a download left in these files. */
 export interface Left extends PartialModel {
   paths: string[];
 }

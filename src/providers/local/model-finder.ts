@@ -127,7 +127,7 @@ export class ModelFinder {
     return this.fileAt(path);
   }
 
-  /** A file of the models folder by its name, also one that cannot be read. */
+  /** A file of the models folder by its name, also an unreadable one. */
   async findOwn(name: string): Promise<ModelFile | null> {
     const wanted = name.replace(/\.gguf$/i, '');
     return (await this.files()).find((file) => isSameName(file.name, wanted)) ?? null;
@@ -214,7 +214,7 @@ export class ModelFinder {
     return { id: `local/${name}`, name, path };
   }
 
-  /** The models that nothing is known against. */
+  /** The models without a known problem. */
   private async usable(): Promise<ModelFile[]> {
     const others = (await this.otherModels()).filter(({ problem }) => problem === undefined);
     return [...(await this.files()), ...others.map(fileOf)];
@@ -224,7 +224,7 @@ export class ModelFinder {
     return [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
   }
 
-  /** What its program says of a model. Undefined: it is of no other program. */
+  /** The entry of its program for a model. Undefined: it is of no other program. */
   async otherOf({ name, path, created }: ModelFile): Promise<OtherModel | undefined> {
     const isIt = (other: OtherModel) =>
       created === undefined ? other.name === name : other.path === path;

@@ -44,7 +44,7 @@ interface Waiter extends Reservation {
 }
 
 /**
- * The memory for models. It owns what each engine has reserved, and who waits.
+ * The memory for models. It owns the reservations of the engines, and the waiters.
  *
  * 1. An engine has at most one reservation: from before its load until its process has exited.
  * 2. The reservations together stay within the bounds.
@@ -97,7 +97,7 @@ export class ModelMemory {
     return next === Number.POSITIVE_INFINITY ? null : next;
   }
 
-  /** The most parallel runs that fit, with what they need. It may be too much. */
+  /** The most parallel runs that fit, with their needs. These may exceed the bound. */
   plan(shape: ModelShape, wanted: ContextPlan): { parallel: number; bytes: number } {
     const { bounds, engine_bytes } = this.options;
     return planFor(shape, wanted, { bytes: bounds.bytes, engine_bytes });
@@ -154,20 +154,20 @@ export class ModelMemory {
     this.serveSoon();
   }
 
-  /** An estimate may have been too small. What is there counts, even beyond the bounds. */
+  /** An estimate may have been too small. The measured memory counts, even beyond the bounds. */
   grow(engine: ModelEngine, attempt: number, bytes: number): void {
     const reservation = this.reserved.get(engine);
     if (reservation?.attempt === attempt) reservation.bytes = Math.max(reservation.bytes, bytes);
   }
 
-  /** Frees what the load of this attempt did not use. */
+  /** Frees the memory that the load of this attempt did not use. */
   release(engine: ModelEngine, attempt: number): void {
     if (this.reserved.get(engine)?.attempt === attempt) this.reserved.delete(engine);
     this.serveSoon();
   }
 
   private serveSoon(): void {
-    // An event that cannot be recorded is no news for the waiters: their own will fail too.
+    // The waiters need not learn that an event could not be recorded: their own will fail too.
     this.serve().catch(() => {});
   }
 

@@ -55,7 +55,7 @@ export function modelRecord({
     version === null
       ? 'it is not a file that can be read'
       : (reported ?? inspection?.problem ?? outcome.reason);
-  // What the engine has, or has had, it can load.
+  // A model that is or was loaded can be loaded.
   const isKnown = inspection?.supported === true || outcome.loaded;
   const known = !isKnown && in_engine === 'available' ? 'not_checked' : in_engine;
   return {

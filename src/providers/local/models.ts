@@ -35,7 +35,7 @@ import { identityOf, identityWith } from './model-identity.ts';
 import { type ModelExtras, modelExtras, modelRecord, partialRecord } from './model-record.ts';
 import type { OtherModel } from './stores/others.ts';
 
-/** What the configuration has for a model. */
+/** The files that the configuration names for a model. */
 export interface ByModel<V> {
   model: string;
   value: V;
@@ -62,7 +62,7 @@ export interface LocalModelsOptions {
 }
 
 /**
- * What is known of the available models. Only a file in the models folder can be removed, and only
+ * The facts about the available models. Only a file in the models folder can be removed, and only
  * while it is not in use.
  */
 export class LocalModels {
@@ -112,7 +112,7 @@ export class LocalModels {
     return { name, file: await this.finder.find(name).catch(() => null) };
   }
 
-  /** What rows of the configuration have for a file, by its names. */
+  /** The values that the configuration has for a file, by its names. */
   private async namedFor(
     { path }: ModelFile,
     rows: readonly ByModel<string | readonly string[]>[] = [],
@@ -138,7 +138,7 @@ export class LocalModels {
     return [...this.listed];
   }
 
-  /** Reads the headers of new files. After an abort, returns what is known by then. */
+  /** Reads the headers of new files. After an abort, returns the facts that are known by then. */
   async list(signal: AbortSignal): Promise<ModelRecord[]> {
     const aborted = new Promise<null>((done) =>
       signal.aborted ? done(null) : signal.addEventListener('abort', () => done(null)),
@@ -154,7 +154,7 @@ export class LocalModels {
     );
   }
 
-  /** The models folder, and what downloads left in it. */
+  /** The models folder, and the unfinished downloads in it. */
   async place(): Promise<{ folder: string; partial: PartialModel[] }> {
     const { folder, limits } = this.options;
     const partial = await partialsIn(folder, limits.local_models);
@@ -203,7 +203,9 @@ export class LocalModels {
     };
   }
 
-  /** Throws model_unknown, model_invalid and invalid_request for what cannot be loaded so. */
+  /**
+   * Throws model_unknown, model_invalid and invalid_request for a model that cannot be loaded so.
+   */
   async check(created: CreatedModel): Promise<void> {
     const { path } = await this.finder.made(created);
     const { adapters = [], chat_template } = created;
@@ -222,8 +224,8 @@ export class LocalModels {
   }
 
   /**
-   * Deletes the file of a model in the models folder, or what a download left of it. Throws
-   * model_unknown, model_in_use, invalid_request, busy.
+   * Deletes the file of a model in the models folder, or the parts that a download left of it.
+   * Throws model_unknown, model_in_use, invalid_request, busy.
    */
   async remove(id: string): Promise<ModelRecord> {
     const { folder, origins } = this.options;
@@ -231,7 +233,7 @@ export class LocalModels {
     const partial = await this.findPartial(short);
     const own = await this.finder.findOwn(short);
     if (own === null && partial !== null) return this.removePartial(partial);
-    // What is deleted has to be named as a whole.
+    // A file to delete has to be named as a whole.
     const file = own ?? (await this.finder.findWhole(id));
     if (file.path === this.options.built_in)
       throw new SvcError('model_in_use', 'The built-in model cannot be removed.', {

@@ -73,7 +73,7 @@ export interface LocalProviderOptions {
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
   hasRun?: (run_id: string) => Promise<boolean>;
-  /** What runs with images and sound need. Absent: there are none. */
+  /** The servers for runs with images and sound. Absent: such runs are refused. */
   media?: MediaPorts;
   log: Log;
   env?: NodeJS.ProcessEnv;
@@ -191,11 +191,11 @@ export function createLocalProvider({
       const call_key = run_id.replace(/^run_/, '');
       const order = ({ defaults }: ModelFile) => {
         const own = orderFor(withDefaults(request, defaults), limits);
-        // What was computed by itself so far continues so: then it continues identically.
+        // A run that was computed alone so far stays alone: then it continues identically.
         const exact = own.exact || (resume !== null && !resume.batched);
         return { ...own, exact, client, call_key, resume };
       };
-      // What computed the answer so far.
+      // The threads and file that computed the answer so far.
       const threads = threadsFor(resume?.threads ?? null);
       const needs = { ...ANY, threads, model_file: resume?.model_file ?? null };
       const asked = await engines.ask(request.model, { order, needs, reply: answer }, signal);
@@ -402,7 +402,7 @@ const NOT_BUILT_IN = {
   reranking: ['ranks no documents', 'Use a model whose capabilities have reranking.'],
 } as const;
 
-/** A process is asked to exit, then killed, then given up. */
+/** A process is asked to exit, then killed, then abandoned. */
 const UNLOADS = 3;
 
 /** A new answer to the request. */
@@ -434,7 +434,7 @@ function threadsFor(recorded: number | null): number | null {
 
 const answer = (threads: number | null) => new Answer(threads);
 
-/** All of what an engine computes. Throws the reason of the signal, and engine_failed. */
+/** The whole result of an engine. Throws the reason of the signal, and engine_failed. */
 async function wholeOf<T>(
   { reply }: StartedReply<{ whole(): Promise<T | null> }>,
   signal: AbortSignal,

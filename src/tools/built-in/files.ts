@@ -120,7 +120,7 @@ async function entriesOf(folder: string, { file_tool_entries: most }: Limits) {
   return { entries, more: seen > most ? `, and there are more than ${most} names` : '' };
 }
 
-/** Throws Refusal for what is no text file. */
+/** Throws Refusal for anything but a text file. */
 async function readText(
   { folder, name, whole }: Place,
   { file_tool_bytes: most }: Limits,
@@ -161,7 +161,7 @@ function decode(bytes: Buffer, whole: string): string {
   } catch {
     // The same as below.
   }
-  throw new Refusal(`${whole} is no text: it has ${bytes.length} bytes that are not UTF-8.`);
+  throw new Refusal(`${whole} is not text: it has ${bytes.length} bytes that are not UTF-8.`);
 }
 /** With its byte order mark, which an edit keeps. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -170,7 +170,7 @@ function edited(text: string, old: string, next: string): string {
   const at = text.indexOf(old);
   if (old === '' || at < 0) throw new Refusal('The file does not have that text.');
   if (text.includes(old, at + 1))
-    throw new Refusal('The file has that text several times. Give more of what is around it.');
+    throw new Refusal('The file has that text several times. Give more of the text around it.');
   return text.slice(0, at) + next + text.slice(at + old.length);
 }
 
@@ -188,7 +188,7 @@ async function write(
     refuseOther(now, whole);
     await fs.access(path, constants.W_OK);
   }
-  // A new file is as open to others as its folder.
+  // A new file gives other users the rights that its folder gives them.
   const mode = now === null ? (await fs.stat(folder)).mode & 0o644 : now.mode & 0o777;
   signal.throwIfAborted();
   // No one can know the name of the draft, so no link waits there.
@@ -215,7 +215,7 @@ const DRAFT_OLD_MS = 3_600_000;
 /** Names of a folder that are looked at. */
 const DRAFTS_LOOK = 10_000;
 
-/** A search ends at its bounds, and says so. */
+/** A search ends at its bounds, and reports that. */
 async function search(
   folders: Folders,
   asked: { text?: string | undefined; file?: string | undefined; path?: string | undefined },

@@ -12,13 +12,14 @@ export interface Place {
 /**
  * The folders that tools may reach.
  *
- * 1. A path must begin in a given folder, and so must each link on its way. The first one that does
- *    not ends the search: the disk is not asked for what is outside, so no answer shows it.
+ * 1. A path must begin in a given folder, and so must each link on its way. The first link that
+ *    does not ends the search: the disk is not queried about anything outside, so no answer shows
+ *    it.
  * 2. No name below that folder may begin with a dot: such files have keys, settings and programs.
  *    The folders of svc are closed, also as a part of a given folder.
  * 3. Then each folder on the way is opened by its name in the one before, and no link is followed.
- *    So a link that another program puts there meanwhile leads nowhere. That needs `/proc`: on
- *    other systems than Linux a path is only checked before it is used.
+ *    A link that another program puts there meanwhile leads nowhere. That needs `/proc`: on other
+ *    systems than Linux a path is only checked before it is used.
  */
 export class Folders {
   readonly roots: readonly string[];
@@ -110,7 +111,7 @@ async function firstLink({ root, names }: { root: string; names: string[] }) {
   for (const [index, name] of names.entries()) {
     const folder = at;
     at = join(folder, name);
-    // What is no link, or cannot be looked at, is said where it is opened.
+    // Anything but a readable link is reported where it is opened.
     const to = await fs.readlink(at).catch(() => null);
     if (to !== null) return resolve(folder, to, ...names.slice(index + 1));
   }
@@ -147,8 +148,8 @@ function isIn(folder: string, path: string): boolean {
 }
 
 /**
- * The path without links, with the case of letters that the disk has. What is not there, or does
- * not open, stays as it is: whether a tool may know of it is decided first.
+ * The path without links, with the case of letters that the disk has. A path that does not exist,
+ * or does not open, stays unchanged: whether a tool may know of it is decided first.
  */
 async function canonical(path: string): Promise<string> {
   return fs.realpath(path).catch(async (error: NodeJS.ErrnoException) => {
@@ -173,7 +174,7 @@ function refusalFor(thrown: unknown, path: string): unknown {
 }
 const WHY: Readonly<Record<string, string>> = {
   ENOENT: 'is not there',
-  ENOTDIR: 'leads through something that is no folder, or was replaced meanwhile',
+  ENOTDIR: 'leads through something that is not a folder, or was replaced meanwhile',
   ELOOP: 'is a link, or was replaced by one meanwhile',
   EACCES: 'is not open to svc',
 };

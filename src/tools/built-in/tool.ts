@@ -9,7 +9,7 @@ export interface BuiltInTool {
   annotations: object;
   /** The text for the model. Throws Refusal, or the reason of the signal. */
   call(args: unknown, signal: AbortSignal): Promise<string>;
-  /** What a call changes, as a diff. Null: it is refused, or too much. */
+  /** The changes of a call, as a diff. Null: it is refused, or too long. */
   changes?(args: unknown): Promise<string | null>;
 }
 

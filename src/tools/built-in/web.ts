@@ -22,9 +22,10 @@ export interface WebOptions {
  * Pages of given hosts, as text.
  *
  * 1. Scheme, host and port must be given, also those of each redirect.
- * 2. A name is resolved once, and the connection goes to that address. So a name that changes its
+ * 2. A name is resolved once, and the connection goes to that address. A name that changes its
  *    address between a check and the request gains nothing.
- * 3. All addresses of the name must be public: nothing of this machine or of its network is asked.
+ * 3. All addresses of the name must be public: nothing of this machine or of its network is
+ *    contacted.
  * 4. A request has no credentials, no cookies, and goes through no proxy.
  */
 export function webTools(options: WebOptions): BuiltInTool[] {
@@ -51,7 +52,7 @@ export function webTools(options: WebOptions): BuiltInTool[] {
         return await follow(new URL(place, url), signal, left - 1);
       }
       const type = headers['content-type'] ?? 'no content type';
-      if (!TEXT.test(type)) throw new Refusal(`${url.href} is no text: it has ${type}.`);
+      if (!TEXT.test(type)) throw new Refusal(`${url.href} is not text: it has ${type}.`);
       const body = await readBounded(answer, limits.http_tool_bytes, headers['content-encoding']);
       if (body === null)
         throw new Refusal(
@@ -69,7 +70,7 @@ export function webTools(options: WebOptions): BuiltInTool[] {
     const get = url.protocol === 'https:' ? getSecurely : getInClear;
     const headers = { accept: ACCEPT, 'accept-encoding': 'gzip', 'user-agent': `svc/${version}` };
     return new Promise((done, reject) => {
-      // A new connection: none that another request has opened is used.
+      // A new connection: connections of earlier requests are not reused.
       get(url, { agent: false, headers, lookup: resolve, signal }, done).on('error', reject);
     });
   }
@@ -78,10 +79,10 @@ export function webTools(options: WebOptions): BuiltInTool[] {
     builtInTool(
       'get',
       'reads',
-      `Get a page as text. Only these can be asked: ${given}.`,
+      `Get a page as text. Only these hosts can be read: ${given}.`,
       { url: says('The whole address.') },
       async ({ url }, signal) => {
-        if (!URL.canParse(url)) throw new Refusal(`${JSON.stringify(url)} is no address.`);
+        if (!URL.canParse(url)) throw new Refusal(`${JSON.stringify(url)} is not an address.`);
         const either = anySignal([signal, timeoutSignal(limits.http_tool_ms)]);
         return follow(new URL(url), either, limits.http_tool_redirects).catch((thrown) => {
           signal.throwIfAborted();

@@ -311,7 +311,7 @@ test('an answer that cannot be read is not asked for again, and says so', async 
   const { failure } = await ask({}, body(data('{"choices":[{"delta":{"content":"He')));
   assert.is(failure?.code, 'stream_garbled');
   assert.is(failure?.retryable, false);
-  assert.match(failure?.message ?? '', 'not asked again');
+  assert.match(failure?.message ?? '', 'not retried');
 });
 
 const held: [what: string, bytes: string, output_tokens: number | null][] = [

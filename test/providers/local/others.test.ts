@@ -97,14 +97,14 @@ test('a manifest that is damaged, huge or hostile is invalid with its reason', a
     null,
   ];
   assert.equal(reasons, [
-    because('bom', 'is no JSON'),
-    because('cut', 'is no JSON'),
+    because('bom', 'is not JSON'),
+    because('cut', 'is not JSON'),
     because('escape', 'names no weights'),
     because('huge', 'is too large'),
     because('list', 'names no weights'),
     because('null', 'names no weights'),
     because('number', 'names no weights'),
-    because('text', 'is no JSON'),
+    because('text', 'is not JSON'),
   ]);
 });
 

@@ -228,7 +228,7 @@ const faults: Fault[] = [
     code: 'stream_garbled',
     exit: 10,
     path: ONCE,
-    says: /not asked again/,
+    says: /not retried/,
   },
   {
     name: 'a stop without an answer',

@@ -35,7 +35,7 @@ export class MediaServers {
     this.options = options;
   }
 
-  /** Throws capability_missing, with what is missing and the command that brings it. */
+  /** Throws capability_missing, with the missing file and the command that brings it. */
   async *stream(
     attempt: AttemptRequest,
     param: string,
@@ -90,7 +90,7 @@ export class MediaServers {
   }
 }
 
-/** The first part of a request that is no text: its place. Null: all is text. */
+/** The place of the first part of a request that is not text. Null: all is text. */
 export function placeOfMedia({ messages }: Pick<RunRequest, 'messages'>): string | null {
   for (const [index, { content }] of messages.entries()) {
     const place = content.findIndex(isMedia);

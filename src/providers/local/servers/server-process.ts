@@ -40,7 +40,7 @@ export interface ServerProcessOptions extends EngineChildOptions {
   onUse(bytes: number): void;
 }
 
-/** What the next process of a server needs. `grow`: its attempt has so much memory. */
+/** The settings of the next process of a server. `grow`: its attempt has so much memory. */
 export async function prepareServer(
   server: ServerSpec,
   { env, limits, log }: Pick<EngineChildOptions, 'env' | 'limits' | 'log'>,
@@ -70,8 +70,8 @@ export async function prepareServer(
  *    listens there: another program may have taken the port (Linux).
  * 2. It leads a group of processes. The group is killed when the server exits, and when the daemon
  *    is gone.
- * 3. What it prints last is part of the error when it does not start. While it answers, it may
- *    print prompts, so that stays in the log.
+ * 3. Its last lines of output are part of the error when it does not start. While it answers, it
+ *    may print prompts, so that stays in the log.
  */
 export class ServerProcess extends EngineChild<ServerProcessOptions> {
   readonly remote: ProviderPort;
@@ -120,7 +120,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     return this.isGone ? this.loss(this.computing) : thrown;
   }
 
-  /** The tokens of a text: what llama-server says, or else an estimate. */
+  /** The number of tokens of a text, from llama-server or else an estimate. */
   async tokensIn(text: string): Promise<number> {
     const reply = await this.reply('/tokenize', JSON.stringify({ content: text }));
     const { tokens } = asRecord(
@@ -149,7 +149,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     if (this.tail.length > TAIL_LINES) this.tail.shift();
   }
 
-  /** Waits for the last output, but not for ever: what the server started may keep its streams. */
+  /** Waits for the last output, but not for ever: children of the server may keep its streams. */
   protected override noteExit(exit_code: number | null, signal: string | null): void {
     this.exited ??= () => {
       this.exited = () => {};
@@ -220,7 +220,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     return (await this.reply(path))?.status ?? null;
   }
 
-  /** What the server says, up to a bound. Null: it does not answer. */
+  /** The answer of the server, up to a bound. Null: it does not answer. */
   private reply(path: string, body?: string): Promise<{ status: number; text: string } | null> {
     const { port, limits } = this.options;
     const headers = {
@@ -287,8 +287,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * What a server is started from: its version, and the bytes of the files that its command names.
- * They are mostly its model.
+ * The identity of a server: its version, and the bytes of the files that its command names. They
+ * are mostly its model.
  */
 export async function serverFiles({
   command,

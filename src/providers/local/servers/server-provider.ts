@@ -110,7 +110,7 @@ async function restOf(
   if (resume.parts.length > 0)
     throw new SvcError(
       'capability_missing',
-      'The server cannot go on with an answer that has more than text, such as reasoning.',
+      'The server cannot continue an answer that has more than text, such as reasoning.',
       { retryable: false },
     );
   const before = await process.tokensIn(resume.text);

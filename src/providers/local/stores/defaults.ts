@@ -37,7 +37,10 @@ export function readDefaults(
   };
 }
 
-/** The request with what it does not say itself. A text that is continued gets no system text. */
+/**
+ * The request with defaults for the fields that it omits. A text that is continued gets no system
+ * text.
+ */
 export function withDefaults(request: RunRequest, defaults?: ModelDefaults): RunRequest {
   if (defaults === undefined) return request;
   const { system, options } = defaults;

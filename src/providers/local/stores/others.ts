@@ -117,7 +117,7 @@ async function ownFolder({ folder, named }: Root): Promise<string | null> {
 
 /**
  * The file without links. A link to a part of a split model stays: only its name leads to the other
- * parts. Null: it is no file in the folder.
+ * parts. Null: it is not a file in the folder.
  */
 async function insideOf(folder: string, path: string): Promise<string | null> {
   const parts = partsOf(path);
@@ -208,13 +208,13 @@ async function manifestAt(path: string, folder: string): Promise<Manifest> {
       ...(read.defaults === null ? {} : { defaults: read.defaults }),
     };
   } catch {
-    return damaged('is no JSON');
+    return damaged('is not JSON');
   }
 }
 
 /** Without its adapter it would be the model that the adapter was made for. */
 const ADAPTER = 'it has an adapter, which the engine does not use';
-/** Layers that say how Ollama asks the model, with templates of Go, and one that reads images. */
+/** Layers with Ollama's prompts, which are templates of Go, and a layer that reads images. */
 const UNUSED = ['template', 'messages', 'projector'];
 
 function blobIn(folder: string, digest: string): string {
