@@ -4,23 +4,23 @@ import type { AddressInfo } from 'node:net';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 
 /**
- * A server of tools that asks for a login, and the authorization server that it names, at two ports
- * of this machine. The first is that of the official package.
+ * A tool server that asks for a login, and the authorization server that it names, at two ports of
+ * this machine. The first is that of the official package.
  */
 export interface LoginServers {
-  /** Of the server of tools. */
+  /** Of the tool server. */
   url: string;
   /** Of the authorization server. */
   issuer: string;
   /** The requests of the authorization server, with the fields of each. */
   asked: { path: string; fields: Record<string, string>; authorization: string | undefined }[];
-  /** The headers of each request of the server of tools. */
+  /** The headers of each request to the tool server. */
   headers: IncomingMessage['headers'][];
   /** Executed calls of its tool `say`. */
   said: string[];
   /** All tokens so far. */
   issued: string[];
-  /** Tokens that the server of tools takes, and those that a refresh takes. */
+  /** Tokens that the tool server accepts, and those that a refresh takes. */
   access: Set<string>;
   refresh: Set<string>;
   /** What the test changes. */
@@ -30,13 +30,13 @@ export interface LoginServers {
     /** Of the document of RFC 9728, and of RFC 8414. */
     resource: object;
     metadata: object;
-    /** The server of tools names no authorization server, and serves metadata with this. */
+    /** The tool server names no authorization server, and serves metadata with this. */
     own: { issuer: string } | null;
-    /** Methods of the server of tools that need no token. */
+    /** Methods of the tool server that need no token. */
     free: readonly string[];
     /** The scope that a method needs. A token without it gets a 403. */
     needs: Record<string, string>;
-    /** In the 401 of the server of tools. */
+    /** In the 401 of the tool server. */
     scope: string | undefined;
     /** What a login gets of the scopes that it asks for. */
     grants(scope: string): string;

@@ -207,7 +207,7 @@ async function freePort(): Promise<number> {
 
 const PORT = 5432;
 const NOBODY = 65_534;
-/** A server that starts may take a connection and not answer. It is asked again. */
+/** A server that starts may take a connection and not answer. The connection is tried again. */
 const ANSWER_MS = 5000;
 
 function find(): string | null {

@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { type Does, event } from './web-tools.ts';
 
 /**
- * Answers of a server of tools that need any time and memory, and the bound that each exceeds. A
- * bound by rate is exceeded by far, as a busy machine takes seconds to read them: see
+ * Answers of a tool server that need any time and memory, and the bound that each exceeds. A bound
+ * by rate is exceeded by far, as a busy machine takes seconds to read them: see
  * test/tools/message-gate.test.ts for its edge.
  */
 

@@ -10,7 +10,7 @@ import type { Log } from '../../src/ports/log.ts';
 import { McpServers } from '../../src/tools/servers.ts';
 import { bootKernel, type KernelHarness } from './kernel.ts';
 
-/** The scripted server of tools. The first argument is what it does wrong. */
+/** The scripted tool server. The first argument names its fault. */
 export const SCRIPTED = fileURLToPath(new URL('../fixtures/mcp/server.mjs', import.meta.url));
 
 /** The entry of `mcp.json` for it. */

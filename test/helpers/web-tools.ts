@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One request of svc to a server of tools over HTTP. */
+/** One request of svc to a tool server over HTTP. */
 export interface Asked {
   verb: string;
   headers: IncomingHttpHeaders;
@@ -25,7 +25,7 @@ export interface WebTools {
   asked: Asked[];
   /** What it does with a method of MCP, `GET` or `reply`. A test may change it. */
   does: Record<string, Does>;
-  /** How often it was asked for a method. */
+  /** How often a method was called. */
   count(method: string): number;
   close(): void;
 }
@@ -36,7 +36,7 @@ export const INTRODUCTION = {
   serverInfo: { name: 'web', version: '1' },
 };
 
-/** A server of tools over HTTP that does to the byte what a test says. By default it has `get`. */
+/** A tool server over HTTP that does to the byte what a test says. By default it has `get`. */
 export async function webTools(does: Record<string, Does> = {}): Promise<WebTools> {
   const asked: Asked[] = [];
   const all: Record<string, Does> = {

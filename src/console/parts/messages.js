@@ -57,7 +57,7 @@ export function turnsBefore(run) {
 }
 
 /**
- * Whether the next turn can follow the run: reasoning alone is no answer.
+ * Whether the next turn can follow the run: reasoning alone is not an answer.
  * @param {import('../state/model.js').Run} run
  */
 export function isAnswered({ output, output_parts = [] }) {

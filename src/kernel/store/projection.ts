@@ -28,7 +28,7 @@ export function damagedRun(run_id: string, problem: string): SvcError {
   });
 }
 
-/** What is wrong with a row itself, as the end of a sentence. */
+/** The problem of a row itself, as the end of a sentence. */
 export function storedProblem(row: StoredRun): string | null {
   return (
     fieldsProblem(row) ??
@@ -59,8 +59,8 @@ export class Projection {
   }
 
   /**
-   * What is wrong with the row of a run, as the end of a sentence. `data`: reads the texts too.
-   * `seq`: where the run was accepted. `isStrict`: throws the error of a damaged page.
+   * The problem of the row of a run, as the end of a sentence. `data`: reads the texts too. `seq`:
+   * where the run was accepted. `isStrict`: throws the error of a damaged page.
    */
   problemOf(run_id: string, seq: number, data: boolean, isStrict = false): string | null {
     try {

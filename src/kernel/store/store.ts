@@ -101,7 +101,7 @@ export function createStore(log: StoredLog, options: StoreOptions = {}): EventSt
   const restored = async (method: keyof Calls, args: readonly unknown[], answer: unknown) => {
     await restorer.restore();
     if (method === 'usage') await restorer.counted;
-    // What it read may lack rows.
+    // Its result may lack rows.
     return Object.hasOwn(READS, method) ? log.ask(method, ...(args as [never])) : answer;
   };
   const reads = toReads(async (method, args) =>
