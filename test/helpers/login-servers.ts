@@ -38,7 +38,7 @@ export interface LoginServers {
     needs: Record<string, string>;
     /** In the 401 of the tool server. */
     scope: string | undefined;
-    /** What a login gets of the scopes that it asks for. */
+    /** The scopes that a login gets, of those that it asks for. */
     grants(scope: string): string;
     /** The secret of the client. Null: it needs none. */
     secret: string | null;

@@ -182,7 +182,7 @@ function keep(data: string, made: string): void {
   }
 }
 
-/** What `initdb` made, by its version: to copy it takes a tenth of that. */
+/** The output of `initdb`, by its version: a copy takes a tenth of the time. */
 const MADE = join(packageRoot(), 'node_modules', '.cache', 'svc-postgres');
 
 /** The files of its certificate. Returns the settings. */

@@ -107,7 +107,7 @@ function shortened(text) {
   return text.length > MESSAGE_CHARACTERS ? `${text.slice(0, MESSAGE_CHARACTERS)}…` : text;
 }
 
-/** What each box shows. @type {WeakMap<HTMLElement, string>} */
+/** The content of each box, as a text. @type {WeakMap<HTMLElement, string>} */
 const drawn = new WeakMap();
 
 /**

@@ -2,7 +2,7 @@
 import { el } from './dom.js';
 
 /**
- * What one should know of a run: an error, or an answer that is not whole.
+ * The problem of a run that the page shows: an error, or an incomplete answer.
  * @typedef {{ code: string, message: string, hint?: string | null }} Problem
  */
 
@@ -38,7 +38,7 @@ export function drawProblem(box, error) {
 }
 
 /**
- * What one should know of a finished run. An answer that is cut is never shown as a whole one.
+ * The problem of a finished run. An incomplete answer is never shown as a whole one.
  * @param {import('../state/model.js').Run} run
  * @returns {Problem | null}
  */

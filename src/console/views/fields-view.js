@@ -5,8 +5,8 @@ import { on } from '../state/model.js';
 import { forgetFacts, runFacts } from '../state/run-facts.js';
 
 /**
- * What the next question asks of its answer: system text, numbers, stop texts, a schema, and the
- * preset that fills all these. The program says which numbers there are, and their bounds.
+ * The options of the next question: system text, numbers, stop texts, a schema, and the preset that
+ * fills all these. The program says which numbers there are, and their bounds.
  */
 export function mountFields() {
   const more = /** @type {HTMLDetailsElement} */ (byId('ask-more'));

@@ -1,7 +1,7 @@
 import { LOG_FORMAT } from '../../../machines/events.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
 
-/** What a database says of itself, for the doctor. */
+/** The report of a database, for the doctor. */
 export interface DatabaseFacts {
   /** The database in messages. */
   name: string;

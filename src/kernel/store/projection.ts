@@ -15,7 +15,7 @@ const FIELDS = RUN_FIELDS.map((field) => `r.${field}`).join(', ');
 export const STORED_FIELDS =
   `select ${FIELDS}, d.fields as fields_digest ` +
   'from runs r left join run_digests d on d.run_id = r.run_id';
-/** `runs`: what gives the runs, as `r`. */
+/** `runs`: the source of the runs, as `r`. */
 export const storedRuns = (runs: string) =>
   `select ${FIELDS}, r.data as data, d.fields as fields_digest, d.data as data_digest ` +
   `from ${runs} left join run_digests d on d.run_id = r.run_id`;

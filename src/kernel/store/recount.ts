@@ -22,7 +22,7 @@ export interface Recount {
   embedding_usage?: Span | undefined;
   /** The runs that were accepted up to here are counted. */
   after: number;
-  /** What ended later was counted when it ended. */
+  /** Runs that ended later were counted at their end. */
   to_seq: number;
 }
 

@@ -42,7 +42,7 @@ export interface ConnectOptions {
   answer_bytes_max?: number;
   /** Explains a connection that closed before any answer. Null if the reason is unknown. */
   whyUnread?: () => Promise<SvcError | null>;
-  /** What the user sees of an error that the daemon sent. */
+  /** Returns the error that the user sees for an error of the daemon. */
   explain?: (error: SvcError) => SvcError;
 }
 

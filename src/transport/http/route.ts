@@ -58,7 +58,7 @@ export type Route = Row<QuerySchema, v.GenericSchema> & {
   answer: (context: Context<never, never>) => void | Promise<void>;
 };
 
-/** What differs from the routes that operations get. `check`: before the operation is called. */
+/** The differences from the routes that operations get. `check`: before the operation is called. */
 export type Differences = Partial<
   Record<
     OperationName,

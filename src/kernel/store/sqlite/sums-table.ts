@@ -17,7 +17,7 @@ import {
 const OF_CLIENT =
   'hour >= @from_hour and hour < @before_hour and client = coalesce(@client, client)';
 
-/** What any row has. A table has further columns. */
+/** The columns of every row. A table has further ones. */
 export interface SumsRow {
   hour: number;
   provider: string;
