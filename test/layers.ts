@@ -11,7 +11,7 @@ export interface Import {
    * thread.
    */
   kind: 'value' | 'lazy' | 'type' | 'entry';
-  /** What it takes or gives on by name. Absent: all of it. */
+  /** The names that it imports or re-exports. Absent: all. */
   names?: readonly string[];
 }
 
@@ -51,7 +51,7 @@ function namesOf(list: string): string[] {
     .map((item) => item.split(' as ')[0] ?? '');
 }
 
-/** The same imports with what a door gives on in place of the door, as a bundle has them. */
+/** The same imports, with the re-exports of a door in place of the door, as a bundle has them. */
 export function throughDoors(imports: readonly Import[]): Import[] {
   const given = new Map<string, Import[]>();
   for (const item of imports)
@@ -97,7 +97,7 @@ export function reach(
   return reached;
 }
 
-/** One cycle of `edges`, as a list of names; null if there is none. */
+/** One cycle of `edges`, as a list of names; null if there is no cycle. */
 export function findCycle(edges: ReadonlyMap<string, ReadonlySet<string>>): string[] | null {
   const done = new Set<string>();
   const walk = (name: string, trail: readonly string[]): string[] | null => {

@@ -43,7 +43,7 @@ export const packages: Record<string, Package> = {
   ports: { may: ['contract', 'machines', 'config'] },
   logs: { may: BASE },
   'http-client': { door: true, may: BASE },
-  // Events on a disk, and what is read of them.
+  // Events on a disk, and their reads.
   store: { door: true, folder: 'src/kernel/store', may: RECORDS },
   // The machines that are folded from the log.
   kernel: { door: true, may: [...RECORDS, 'store'] },

@@ -33,7 +33,7 @@ interface Line {
   note: string | undefined;
 }
 
-/** The messages whose form over gRPC differs. They stand in the file. */
+/** The messages whose form over gRPC differs. They are in the file. */
 const NAMES = new Map<unknown, string>([
   [message, 'Message'],
   [recordedMessage, 'Message'],
@@ -58,7 +58,7 @@ const CALL: readonly Line[] = [
   {
     number: 30,
     field: 'repeated string more_models',
-    note: 'More targets, after `model`: each is asked when the one before it cannot answer.',
+    note: 'More targets, after `model`: each is called when the previous one cannot answer.',
   },
 ];
 

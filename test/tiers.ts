@@ -15,7 +15,7 @@ export type Tier = (typeof TIERS)[number];
 
 /**
  * Paths that begin the names of slow files, slowest first by processor time. They start much, walk
- * whole graphs of states, or load large client libraries of others.
+ * whole graphs of states, or load large third-party client libraries.
  */
 export const SLOWEST: readonly string[] = [
   'test/attack/attacks.test.ts',

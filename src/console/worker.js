@@ -3,7 +3,7 @@
  * Opens the page while the daemon is away. The daemon puts `FILES` before this text: the path and
  * the digest of each file of the console.
  *
- * 1. The daemon is asked first. A kept file is used only without an answer.
+ * 1. The daemon is called first. A kept file is used only without an answer.
  * 2. Only files of the list are kept, with these digests. Everything else passes by: answers of the
  *    interface, and what has a cookie or a token.
  * 3. Another build has another cache, and removes the old one.

@@ -27,7 +27,7 @@ export interface Answer extends Omit<AnswerEnd, 'type'> {
   run: RunRecord;
   /** The text, reasoning, refusal and tool calls of the last turn, in order. */
   parts: readonly OutputPart[];
-  /** With the turns before and their calls, if they were asked for. A call comes at each change. */
+  /** Includes earlier turns and their calls, if requested. A call comes at each change. */
   said: readonly (OutputPart | ToolCall)[];
   /** All text of one kind. */
   text: string;
@@ -94,7 +94,7 @@ export async function collectAnswer(
   throw whyCut(context, 'The daemon stops. The run continues at its next start.');
 }
 
-/** The run, at the target whose pieces come at present. */
+/** The run, with the target that answers at present. */
 function following(run: RunRecord): { present: () => RunRecord; onMove: OnMove } {
   let now = run;
   return {
@@ -105,7 +105,7 @@ function following(run: RunRecord): { present: () => RunRecord; onMove: OnMove }
   };
 }
 
-/** What a piece costs while an answer keeps it. */
+/** Characters that a kept piece counts, with its probabilities. */
 function lengthOf({ text, logprobs = [] }: OutputPiece): number {
   return text.length + logprobs.length * LOGPROB_LENGTH;
 }
@@ -125,8 +125,8 @@ export async function sendAnswer(
 /**
  * Streams an answer: `work` writes each piece in the form of its API. The bounds are those of all
  * streams: see `stream/live.ts`. A run that fails before its first piece is an HTTP error.
- * `present` is the run at the target that the last piece is of. `runs`: `work` is called for each
- * of them, and the first one is `run`. Null: it is the only one.
+ * `present`: the run, with the target of the last piece. `runs`: `work` is called for each of them,
+ * and the first one is `run`. Null: it is the only one.
  */
 export async function streamAnswer(
   context: Context,
@@ -177,7 +177,7 @@ export async function streamAnswer(
   });
 }
 
-/** Between what a model says before it calls tools, and after. */
+/** Separates the text before tool calls from the text after them. */
 const TURNS_GAP = '\n\n';
 
 /**
@@ -209,7 +209,7 @@ class Gathered {
 }
 
 /**
- * All pieces, each with its place. What is made of one batch is written before the next one is
+ * All pieces, each with its place. The output of one batch is written before the next batch is
  * read. The text so far counts: it is kept for an answer that begins again. Throws when the pieces
  * stop before the end of the answer.
  */

@@ -5,14 +5,14 @@ import { firstTwice } from '../contract/inputs.ts';
 import { flag, object, oneOf, text } from '../contract/vocabulary.ts';
 
 /**
- * Servers of tools in the requests of other APIs. A request names servers of the configuration. It
- * may leave out tools and ask for more approvals, and never allows a call.
+ * Tool servers in the requests of other APIs. A request names servers of the configuration. It may
+ * leave out tools and ask for more approvals, and never allows a call.
  */
 
 const CONFIGURED =
   'must be absent or empty: svc reaches only the servers of its configuration. Add the server ' +
   'with svc mcp add, and send its name.';
-/** An address that a request names, and what the server there would get. */
+/** Fields with an address, or with data for the server at that address. */
 export const foreign = v.nullish(v.literal('', CONFIGURED));
 /** `/` would name a single tool. */
 export const serverName = v.pipe(
@@ -49,7 +49,9 @@ export const mcpTool = object({
 });
 export type McpTool = v.InferOutput<typeof mcpTool>;
 
-/** The servers among the tools of a run. Throws invalid_request for one that is named twice. */
+/**
+ * The servers among the tools of a run. Throws invalid_request for a server that is named twice.
+ */
 export function namedServers(narrowings: readonly ToolNarrowing[]): string[] {
   const names = narrowings.map(({ server }) => server);
   const twice = firstTwice(names);
@@ -62,7 +64,7 @@ export function namedTool(name: string): string {
   return `mcp:${name}`;
 }
 
-/** As OpenAI's API has it, what is not named needs an approval. */
+/** As in OpenAI's API, a tool that is not named needs an approval. */
 export function narrowingOf({ server_label, allowed_tools, require_approval }: McpTool) {
   const asked = require_approval ?? 'always';
   const { always = null, never = null } =

@@ -24,7 +24,7 @@ export interface OutputPiece {
   /** The tool call whose arguments the text continues. */
   readonly call?: CallName;
   readonly logprobs?: readonly TokenLogprob[];
-  /** What the provider must get back with the part that the piece ends. */
+  /** Opaque data that the provider needs back with the part that the piece ends. */
   readonly opaque?: Opaque;
   /** The tokens of the prompt, of a local model. */
   readonly prompt_tokens?: number;
@@ -41,11 +41,11 @@ export interface AnswerEnd {
 
 /**
  * `turn`: the model called tools of servers, and its next turn follows. `restart`: the present turn
- * begins again, and what it said is no part of the answer.
+ * begins again, and its output so far is not part of the answer.
  */
 export type Piece = OutputPiece | AnswerEnd | { readonly type: 'turn' | 'restart' };
 
-/** The run goes on to another target. Its next pieces are of that one. */
+/** The run moves to another target. Later pieces come from the new target. */
 export type OnMove = (target: Pick<Target, 'provider' | 'model'>) => void;
 
 /** A call that svc carries out has begun or ended. What came before it has been used. */
@@ -129,7 +129,7 @@ function pieceIn(
     return data.text !== '' || (data.call ?? data.opaque) !== undefined
       ? pieceOf(data, prompt_tokens)
       : null;
-  // No API of others has a reason for it, so it is an error there.
+  // No third-party API has a reason for it, so it is an error there.
   if (type === 'run.completed')
     return formError({ ...data, provider: '' }) !== null ? null : endOf(data);
   if (type === 'run.turn_completed') return { type: 'turn' };
@@ -175,7 +175,7 @@ function sumOf(counts: readonly number[]): number {
 function endOf({ finish_reason, usage, stop_sequence }: Omit<AnswerEnd, 'type'>): AnswerEnd {
   return {
     type: 'end',
-    // No API of others has a word for it.
+    // No third-party API has a word for it.
     finish_reason: finish_reason === 'repetition' ? 'length' : finish_reason,
     usage,
     ...(stop_sequence === undefined ? {} : { stop_sequence }),

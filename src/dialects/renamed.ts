@@ -1,11 +1,11 @@
 import type { SvcError } from '../errors.ts';
 
 /**
- * The error with the name that the API of others has for the field.
+ * The error with a third-party API's name of the field.
  *
- * 1. The words of a provider stay.
- * 2. A field such as `model` or `stop` is also a word of prose. So it is replaced only where our
- *    messages have it as a name: as their first word. A name with `_` or `.` is no word of prose.
+ * 1. A message of a provider is not changed.
+ * 2. A field such as `model` or `stop` is also an English word. So such a name is replaced only as
+ *    the first word of our messages. A name with `_` or `.` is replaced everywhere.
  */
 export function withField(error: SvcError, named: string): SvcError {
   const { message, param, status } = error;

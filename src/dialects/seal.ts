@@ -16,14 +16,14 @@ import { object, text } from '../contract/vocabulary.ts';
 import { parseForeignJson } from '../json.ts';
 
 /**
- * What is opaque as one text that a client sends back, with its author. The field in which it
- * travels has another form than that of the author, or none for an author.
+ * Opaque data as one text that a client sends back, with its author. The field that carries it has
+ * another form than the author's API, or no place for an author.
  */
 
 const BEGIN = 'svc-opaque-1:';
 const sealedSchema = object({ ...schema.entries, call: v.exactOptional(text) });
 
-/** What was sealed. `call`: the id of the call that it belongs to, if it travels beside one. */
+/** Sealed data. `call`: the id of the call that they belong to, if they travel beside one. */
 export interface Sealed extends Opaque {
   readonly call?: string;
 }
@@ -32,16 +32,16 @@ export function sealed(opaque: Sealed): string {
   return BEGIN + Buffer.from(JSON.stringify(opaque)).toString('base64url');
 }
 
-/** What is opaque in a call, beside it: most APIs have no place for it in the call. */
+/** Opaque data of a call, to travel beside it: most APIs have no field for them in the call. */
 export function sealedBeside({ id, opaque }: ToolCallPart): string | null {
   return opaque === undefined ? null : sealed({ ...opaque, call: id });
 }
 
-/** Gives what travelled beside calls to the calls that follow it. */
+/** Attaches data that travelled beside calls to the calls that follow. */
 export class Besides {
   private readonly ofCalls = new Map<string, Opaque>();
 
-  /** The part as it was. Null: it was no part, and belongs to a call. */
+  /** The part as it was. Null: it was not a part, and belongs to a call. */
   take(part: MessagePart): MessagePart | null {
     const { call, ...opaque } = (opaqueIn(part) ?? {}) as Sealed;
     if (part.type === 'reasoning' && call !== undefined) {
@@ -53,7 +53,7 @@ export class Besides {
   }
 }
 
-/** Null: svc did not seal it. Throws invalid_request for one that was changed. */
+/** Null: svc did not seal it. Throws invalid_request for a changed text. */
 export function unsealed(written: string, param: string): Sealed | null {
   if (!written.startsWith(BEGIN)) return null;
   const json = Buffer.from(written.slice(BEGIN.length), 'base64url').toString();

@@ -39,7 +39,7 @@ export class ServedCalls {
     const changed = this.all.filter((call, index) => call !== before[index]);
     const waiting = this.all.filter(awaitsApproval);
     const asked = this.asked.at(-1) ?? NONE;
-    // While some of what was asked still waits, nothing new can have been asked.
+    // While an approval still waits, no new one can have been requested.
     const isAsked = asked.some(({ call }) => waiting.some((one) => one.call === call));
     if (changed.length > 0 && phaseOf(this.all) === 'awaiting_approval' && !isAsked)
       this.asked.push(waiting);
@@ -49,7 +49,7 @@ export class ServedCalls {
 
 const NONE: readonly ToolCall[] = [];
 
-/** The server and the tool that a call is of. Of a call of no tool, what the model wrote. */
+/** The server and the tool of a call. For an unknown tool: the name that the model wrote. */
 export function toolOfCall({ tools = [] }: Pick<RunRequest, 'tools'>, { name, ...call }: ToolCall) {
   const known = tools.find((tool) => tool.name === name);
   return { server: call.server ?? known?.server ?? '', tool: call.tool ?? known?.tool ?? name };

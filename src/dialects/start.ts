@@ -3,15 +3,18 @@ import type { RequestSource, RunInput, RunRecord } from '../contract/contract.ts
 import { parseRunInput, spanOf } from '../contract/inputs.ts';
 import { type Context, cancelWhenGone, clientGone, clientOf, withKey } from '../transport/index.ts';
 
-/** How an API asked. `fields` is plain JSON: what the API needs to describe the run later. */
+/** The API of a request. `fields`: plain JSON that the API needs to describe the run later. */
 export interface ApiRequest {
   api: string;
   fields?: Readonly<Record<string, unknown>>;
-  /** Its place among the runs of one request. Each has a key of the key of the request. */
+  /**
+   * Its place among the runs of one request. The key of each is derived from the key of the
+   * request.
+   */
   choice?: number;
   /** How many runs the request has. A key belongs to this number. */
   choices?: number;
-  /** The client reads the answer as it comes. So it must not begin again. */
+  /** The client reads the answer as it comes, so the answer must not begin again. */
   streams?: boolean;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;

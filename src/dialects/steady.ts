@@ -7,10 +7,10 @@ import { type AnswerEnd, grow, type OutputPiece, type Piece } from './pieces.ts'
 export type PlacedPiece = OutputPiece & { readonly part: number };
 
 /**
- * The pieces of an answer for a client that cannot take back what it has read.
+ * The pieces of an answer for a client that cannot discard text that it has read.
  *
  * 1. A turn that begins again repeats what was sent, if it is computed with the same seed. Such a
- *    repetition is left out. One that differs from what was sent ends with stream_truncated: its
+ *    repetition is left out. A turn that differs from the sent text ends with stream_truncated: its
  *    run continues, and the log has both.
  * 2. The text of each turn is sent. `gap` comes between the texts of two turns.
  */
@@ -92,7 +92,7 @@ class Parts {
     return { part, offset: this.lengthOf(part) };
   }
 
-  /** Whether the part has what its author must get back. */
+  /** Whether the part has opaque data for its author. */
   isEnded(part: number): boolean {
     const there = this.all[part];
     return there !== undefined && opaqueIn(there) !== undefined;

@@ -21,7 +21,7 @@ export interface ClaimsOptions {
   files: Pick<ModelFiles, 'here' | 'unlisted' | 'missing'>;
   /** For so long, a run waits for a node with its model file. */
   keep_ms: number;
-  /** What this node can ask now: a provider for each of its models, or for these. */
+  /** The providers that this node can call now: each with all its models, or with these. */
   providers(): readonly Offer[];
   log: Log;
   /** Runs that were cut off on another node are here. */
@@ -39,13 +39,13 @@ export interface Offer {
 }
 
 /**
- * Takes runs that wait on no node, while this node has a free place for them. It owns what is known
- * of them: at which providers some may wait.
+ * Takes runs that wait on no node, while this node has a free place for them. It owns the list of
+ * providers at which some may wait.
  *
  * 1. A node asks for as many runs of a provider as it has free places there.
  * 2. An answer with fewer says that no more wait. Until then no newcomer starts before them.
- * 3. A run that waited needs no event to wait here. A run that was cut off goes on or ends,
- *    as its recovery policy says.
+ * 3. A run that waited needs no event to wait here. A run that was cut off resumes or ends, as its
+ *    recovery policy says.
  * 4. A provider whose run could not start here rests until a place is free, or until the next poll.
  * 5. A claim whose answer is lost may have given runs to this node. The next look finds them.
  * 6. A run whose model file is not here is released, and kept for a node that has it.
@@ -269,17 +269,17 @@ export class Claims {
 /** A run of this node that is not in its kernel. */
 const LOST: Omit<ClaimedRun, 'run_id'> = { waits: true, kept: false, downtime_ms: 0, events: null };
 
-/** Who cancels a run, that its deadline has come, or that no node went on with it. */
+/** Who cancels a run, that its deadline has come, or that no node resumed it. */
 type End = { by: string } | 'due' | 'left';
 
-/** The end of a run that could go on, if a node had what it needs. Null: it ends in another way. */
+/** The end of a run that a suitable node could resume. Null: it ends in another way. */
 function leftAlone(snapshot: RunSnapshot): NewEvent<RunEvent> | null {
   if (afterCrash(snapshot, 0)?.type !== 'run.recovered') return null;
-  const message = `Its node stopped, and no node with ${needOf(snapshot)} went on with it in time.`;
+  const message = `Its node stopped, and no node with ${needOf(snapshot)} resumed it in time.`;
   return { type: 'run.interrupted', error: { code: 'run_interrupted', message, retryable: true } };
 }
 
-/** What a node needs to go on with a run. */
+/** The model that a node needs to resume a run. */
 export function needOf({ context: { request } }: RunSnapshot): string {
   const { provider, model } = request;
   return provider === LOCAL ? `the model ${model}` : `the provider ${provider}`;

@@ -2,14 +2,14 @@ import { type Clock, SystemClock } from '../async/clock.ts';
 import type { Fleet, NodeClock } from './port.ts';
 
 /**
- * The clock of a kernel in a fleet: it shows the time of the database. So an event has the same
- * time, and a deadline the same end, whichever node has the run. It owns what is known of the two
- * clocks of this machine: the one that is shown, and the one of the system.
+ * The clock of a kernel in a fleet: it shows the time of the database. Events and deadlines then
+ * have the same time, whichever node has the run. It owns the state of two clocks of this machine:
+ * the shown clock, and that of the system.
  *
  * 1. Before the first answer it shows the time of this machine, and then that of the database.
  * 2. A small difference is corrected at once. A large one is corrected while no work has deadlines.
- * 3. After sleep the shown time is far behind both. It is corrected at once, and what has deadlines
- *    moves, as in one daemon: a call may wait for a person for a day.
+ * 3. After sleep the shown time is far behind both. It is corrected at once, and deadlines move, as
+ *    in one daemon: a call may wait for a person for a day.
  * 4. While one of the two is far from the database, this node takes no runs. A machine whose own
  *    clock is wrong cannot check certificates, and its log lines fit nothing.
  */
@@ -85,7 +85,7 @@ export class FleetClock implements Clock {
 
 export interface FleetClockOptions {
   lease_ms: number;
-  /** What goes on between two answers. No one sets it. */
+  /** Monotonic clock that interpolates between two answers of the database. */
   own?: Clock;
   /** The system clock of this machine. */
   wall?: () => number;
@@ -111,7 +111,7 @@ function ahead(ms: number): string {
   return `${s} s ${ms > 0 ? 'ahead of' : 'behind'}`;
 }
 
-/** The monotonic clock of this machine. Its wall clock is not asked again. */
+/** The monotonic clock of this machine. Its wall clock is not read again. */
 function steadyClock(): Clock {
   const origin = Date.now() - performance.now();
   return new SystemClock(() => origin + performance.now());

@@ -5,7 +5,7 @@ import { newRunId } from '../runtime/index.ts';
 import type { Fleet } from './port.ts';
 
 /**
- * Reservations in the whole fleet, for what one daemon keeps apart in its memory.
+ * Fleet-wide reservations, for keys and turns that a single daemon separates in its memory.
  *
  * 1. A key has one run. It is reserved before its run is accepted, so two nodes never accept two.
  *    Afterwards the log itself has the key.
@@ -83,7 +83,7 @@ export class FleetKeys {
     }
   }
 
-  /** While the database is away, it goes on trying in the background. */
+  /** Keeps trying in the background while the database is away. */
   private async free(key: string, run_id: RunKey): Promise<void> {
     const tried = await this.fleet.freeKey(key, run_id).catch((error: unknown) => error);
     if (!hasCode(tried, 'store_stalled')) return;

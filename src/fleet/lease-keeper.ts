@@ -14,7 +14,7 @@ import type { Fleet, JoinResult, NodeFacts, NodeLoad, TakenOver } from './port.t
 export interface LeaseKeeperOptions {
   fleet: Pick<Fleet, 'join' | 'renew' | 'leave' | 'time'>;
   kernel: Kernel;
-  /** Measures the lease. It may jump ahead: then the database is asked. */
+  /** Measures the lease. It may jump ahead: then the database is queried. */
   clock: Clock;
   /** The time of the fleet. */
   time: Pick<FleetClock, 'follow' | 'report' | 'trouble'>;
@@ -29,7 +29,7 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Keeps the lease of this boot. It owns the timer of the renewals, and what the last one answered.
+ * Keeps the lease of this boot. It owns the timer of the renewals, and the answer of the last one.
  *
  * 1. The node joins before the kernel opens, so its first commit already has a lease.
  * 2. One renewal runs at a time. The next one begins `lease_renew_ms` after it began, or when it

@@ -8,21 +8,21 @@ export interface ModelFilesOptions {
   kernel: Kernel;
   /** For so long, a run waits for a node to say that it has the file. */
   keep_ms: number;
-  /** What this node can ask now. */
+  /** The models that this node can call now. */
   offers(): readonly Offer[];
   /** Which file a model of this node is. Null: none, or it cannot be read. */
   fileOf(provider: string, model: string): Promise<string | null>;
 }
 
-/** A run that another node may go on with. */
+/** A run that another node may resume. */
 export interface MissingFile {
   run_id: RunKey;
   file: string;
 }
 
 /**
- * Which node goes on with an answer: one with the model file that computed its beginning. It owns
- * the list of the files of this node for which runs are kept.
+ * Which node resumes an answer: one with the model file that computed its beginning. It owns the
+ * list of the files of this node for which runs are kept.
  *
  * 1. A node without the file releases the run. Then it is kept for the nodes that have it.
  * 2. A node that has the file says so at each poll, until it has a free place for the run.

@@ -61,11 +61,11 @@ export interface Fleet {
   freeKey(key: string, run_id: string): Promise<void>;
   /** Asks the owner of a run to cancel it. */
   ask(run_id: string, by: string): Promise<void>;
-  /** The cancels that are asked for unfinished runs of this node, oldest first. */
+  /** The requests to cancel unfinished runs of this node, oldest first. */
   asks(): Promise<CancelAsk[]>;
   /** Position of the last event of the log, of any node. */
   lastSeq(): Promise<number>;
-  /** What the clock of the database shows, in milliseconds since the epoch. */
+  /** The time of the database, in milliseconds since the epoch. */
   time(): Promise<number>;
   /** Hears of changes by any node. A change may be heard late, twice, or joined with others. */
   onChange(listener: (change: FleetChange) => void, signal: AbortSignal): void;
@@ -108,7 +108,7 @@ export interface NodeLoad {
   clock?: NodeClock | null | undefined;
 }
 
-/** `drain`: the lease is extended, and the node is asked to stop. */
+/** `drain`: the lease is extended, and the node should stop. */
 export type Renewal = 'held' | 'drain' | 'lost';
 
 /**
@@ -159,7 +159,7 @@ export interface WantedModel {
   model: string;
 }
 
-/** What is wanted, as one text. */
+/** The wanted model or file, as one text. */
 export function keyOf({ provider, model, file }: WantedModel & Partial<WantedFile>): string {
   return `${provider}/${model}${file === undefined ? '' : ` ${file}`}`;
 }
@@ -191,7 +191,7 @@ export interface Look {
   last_seq: number;
   /** A lease has ended, and its node was not fenced. */
   late: boolean;
-  /** A cancel is asked for, of a run of any node. */
+  /** A cancel is requested for a run of any node. */
   asks: boolean;
   waiting: Waiting;
 }
@@ -222,6 +222,6 @@ export interface FleetChange {
   streams: readonly string[] | 'all';
   /** Runs may have lost their owner. */
   waiting: boolean;
-  /** A cancel was asked for, or a node was asked to stop. */
+  /** A cancel was requested, or a node was asked to stop. */
   asks: boolean;
 }

@@ -24,7 +24,7 @@ export interface ReleasesOptions {
  * 1. A run is released when its events are durable and it still waits. From then on it is in no
  *    kernel, so nothing here appends to it.
  * 2. A run that this node would not take back stays here: maybe no other node takes it.
- * 3. A release is asked for until the database has it.
+ * 3. A release is sent again until the database has it.
  * 4. No kernel has the deadline of a released run. Each node looks for it at its poll.
  */
 export class Releases {

@@ -39,7 +39,7 @@ export interface FleetRunsOptions {
   scheduler: Scheduler;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
-  /** What this node can ask now. */
+  /** The models that this node can call now. */
   offers(): readonly Offer[];
   /** Which file a model of this node is. Null: none, or it cannot be read. */
   fileOf(provider: string, model: string): Promise<string | null>;
@@ -341,8 +341,8 @@ class Cancels {
 }
 
 /**
- * What the nodes of a fleet append to their log. It owns the position that is known here, and those
- * who watch for more.
+ * News of the events that nodes append to their log. It owns the position that is known here, and
+ * those who watch for more.
  *
  * 1. The position never goes back. Everything up to it is committed, so a reader finds it.
  * 2. A watcher misses nothing that comes after it began to watch, if notices are not lost.

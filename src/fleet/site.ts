@@ -75,7 +75,7 @@ function joinFleet(
     joined: () => keeper.recordLossBefore(),
     start: () => runs.start(),
     close: () => runs.close(),
-    // The runs are released too, so that others go on at once.
+    // The runs are released too, so that other nodes resume them at once.
     leave: () =>
       keeper.close().catch((error: unknown) => {
         log.warn({ err: error }, 'the lease of this node ends by itself');
@@ -83,7 +83,7 @@ function joinFleet(
   };
 }
 
-/** What a node can ask: each usable provider, and of the built-in one its models. */
+/** The providers that a node can call, with the models of the built-in one. */
 function offersOf(providers: Providers): Offer[] {
   const usable = [...providers.settings().keys()].filter((id) => providers.retryAt(id) === null);
   return usable.map((provider) => ({

@@ -17,7 +17,7 @@ import { statusOf } from './status.ts';
  *
  * 1. A call without the token ends before its message is read. A message to a public service is
  *    small.
- * 2. What a token admitted ends with it, after a moment also for a client that does not read.
+ * 2. Work that a token admitted ends with it, after a moment also for a client that does not read.
  * 3. A call whose request does not arrive in time ends. So does one whose request has too much.
  */
 export interface Admissions {

@@ -36,7 +36,7 @@ const methods = rows.flatMap(([, row]) =>
   row.grpc === undefined ? [] : [{ ...row, ...row.grpc }],
 );
 
-/** What a token needs for each method. */
+/** The scope that a token needs for each method. */
 export const methodScopes: Readonly<Record<string, NeededScope>> = Object.fromEntries(
   methods.map(({ rpc, access = 'admin' }) => [rpc, ACCESS[access]]),
 );
@@ -279,7 +279,7 @@ function withJson(fields: Fields, field: string, at: string): object {
   }
 }
 
-/** What the answers of all calls need. What an answer throws is the status of its call. */
+/** The dependencies of all answers. An error of an answer becomes the status of its call. */
 interface CallParts {
   /** What the client of a call may see and change. */
   runtimeOf(metadata: Metadata): Runtime;

@@ -25,7 +25,7 @@ export interface GrpcService {
   serve(connection: Socket): void;
   /** Ends streams with a last message, lets calls finish, and takes no new ones. */
   drain(): void;
-  /** Frees what is left. */
+  /** Frees the remaining resources. */
   close(): void;
 }
 

@@ -39,7 +39,7 @@ const OF_STATUS: Readonly<Record<number, string>> = {
   429: 'RESOURCE_EXHAUSTED',
 };
 
-/** What the details of a status consist of, with the numbers of the standard. */
+/** The messages in the details of a status, with the numbers of the standard. */
 const { root } = protobuf.parse(
   `syntax = "proto3"; package google.rpc;
   message Status { int32 code = 1; string message = 2; repeated Any details = 3; }

@@ -32,7 +32,7 @@ export function stripper(settings: ContentSettings): (commit: Commit) => Commit 
   });
 }
 
-/** What a run in memory has answered. */
+/** The answer so far of a run in memory. */
 export interface Answer {
   output: string;
   parts: readonly OutputPart[];
@@ -78,21 +78,21 @@ class Texts {
     this.redacted = redactor(settings.redact);
   }
 
-  /** The fields of a request or a record that say what was asked. */
+  /** Strips the input from the fields of a request or a record. */
   stripQuestion(fields: Fields): Fields {
     return this.settings.prompts === 'omit'
       ? omitted(fields, QUESTION_FIELDS)
       : this.redactFields(fields, QUESTION_FIELDS);
   }
 
-  /** The fields of a record that say what was answered. */
+  /** Strips the output from the fields of a record. */
   stripAnswer(fields: Fields): Fields {
     return this.settings.outputs === 'omit'
       ? omitted(fields, ANSWER_FIELDS)
       : this.redactFields(fields, ANSWER_FIELDS);
   }
 
-  /** Without what a tool was called with, and what it answered. */
+  /** Strips the arguments and the result of a tool call. */
   ofTool(fields: Fields): Fields {
     const { media: _, ...texts } = fields;
     return this.keepsPieces ? fields : change(texts, TOOL_FIELDS, () => '');
@@ -113,7 +113,7 @@ class Texts {
       if (typeof value === 'string') return this.redact(value);
       if (Array.isArray(value)) return value.map(redact);
       if (!isObject(value)) return value;
-      // What is opaque may have the text once more.
+      // Opaque data may repeat the text.
       const entries = Object.entries(value).filter(([, inner]) => !isOpaque(inner));
       return Object.fromEntries(
         entries.map(([name, inner]) => [name, OURS.has(name) ? inner : redact(inner)]),
@@ -125,7 +125,7 @@ class Texts {
 
 type Fields = Record<string, unknown>;
 
-/** What was asked and what was answered, in a request, in a record and beside the request. */
+/** The fields of the input and the output, in a request, in a record and beside the request. */
 const QUESTION_FIELDS: ReadonlySet<string> = new Set([
   'prompt',
   'system',
@@ -160,7 +160,7 @@ const EMPTY: Readonly<Record<string, (value: unknown) => unknown>> = {
   prompt: () => '',
   system: () => null,
   output: () => '',
-  // Which API was used says nothing of what was asked.
+  // The name of the API reveals nothing of the input.
   asked_as: (value) => (isObject(value) ? { ...value, fields: {} } : value),
 };
 
@@ -206,7 +206,7 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
 
-/** Events with what a tool was called with, or answered. */
+/** Events with the arguments or the result of a tool call. */
 const TOOL_TEXTS: ReadonlySet<string> = new Set([
   'run.tool_requested',
   'run.tool_reported',

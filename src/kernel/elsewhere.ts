@@ -2,7 +2,7 @@ import { Notifier } from '../async/notifier.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamKey } from './stream.ts';
 
-/** What other kernels append to a shared log. Followers read it from the store. */
+/** Events that other kernels append to a shared log. Followers read it from the store. */
 export interface Elsewhere {
   /** Position of the last event of the log, as far as it is known here. */
   readonly last_seq: number;

@@ -12,7 +12,7 @@ const PAGE_OVERHEAD = 1024;
  * The pages of events that followers are being sent, so that those at the same place share one.
  *
  * 1. A page that many followers need is read once, and its body is made once a form.
- * 2. What is kept is bounded by its bytes; the page that was asked for longest ago goes first.
+ * 2. The kept pages are bounded by their bytes; the least recently used one goes first.
  * 3. A page is kept only for other followers of its stream: most runs have one follower, which asks
  *    once. With the last of them the pages of the stream go.
  * 4. Few pages are read at a time; a follower that waits for its turn holds nothing.
@@ -20,7 +20,7 @@ const PAGE_OVERHEAD = 1024;
 export class EventPages {
   private readonly bytes_max: number;
   private readonly gate = createGate(READS);
-  /** Asked for longest ago first. */
+  /** Least recently used first. */
   private readonly pages = new Map<string, Kept>();
   private readonly streams = new ShortLived<string, Followed>();
   private readonly reading = new Map<string, Promise<EventPage<Sized> | null>>();
@@ -32,7 +32,7 @@ export class EventPages {
     this.bytes_max = bytes_max;
   }
 
-  /** One more follower of a stream; returns what it calls when it leaves. */
+  /** One more follower of a stream; returns the function that it calls when it leaves. */
   enter(stream: string): () => void {
     const followed = this.streams.get(stream) ?? { followers: 0, keys: null };
     this.streams.set(stream, followed);
@@ -47,7 +47,7 @@ export class EventPages {
     };
   }
 
-  /** Keeps nothing: what is asked for next is read from the log. */
+  /** Drops all pages: the next ones are read from the log. */
   forget(): void {
     for (const key of [...this.pages.keys()]) this.drop(key);
   }
@@ -161,11 +161,11 @@ export interface PagedEvent {
 export interface PageForm<B extends Sized> {
   /** Followers with the same form share the body of a page. */
   readonly name: string;
-  /** Called once a page, with the events in order and about what they take in memory. */
+  /** Called once a page, with the events in order and their approximate bytes in memory. */
   make(events: readonly StoredEvent[], size: number): B;
 }
 
-/** About what the body takes in memory. */
+/** Approximate bytes of the body in memory. */
 export interface Sized {
   readonly size: number;
 }
@@ -184,7 +184,7 @@ export class EventPage<B extends Sized> {
   readonly events: readonly PagedEvent[];
   /** Called with the change of `size` when the body is made. */
   onMade: (more: number) => void = () => {};
-  /** About what the page takes in memory. */
+  /** Approximate bytes of the page in memory. */
   size: number;
   private content: { stored: readonly StoredEvent[]; form: PageForm<B> } | { body: B };
 

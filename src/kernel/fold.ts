@@ -8,9 +8,9 @@ import { machineOf, unknownKind } from './registry.ts';
 import { type EventStore, type StoredEvent, toEvent } from './store/index.ts';
 
 /**
- * One stream of the store, folded up to a position of the log; undefined when there is none, or its
- * beginning was removed. Its effects are not asked for again. `start` is an instance of this stream
- * to go on from, and `onEvent` sees it after each event.
+ * One stream of the store, folded up to a position of the log; undefined when there is no such
+ * stream, or its beginning was removed. Its effects are not performed again. `start` is an instance
+ * of this stream to continue from, and `onEvent` sees it after each event.
  */
 export async function foldStream(
   store: Pick<EventStore, 'readStream'>,

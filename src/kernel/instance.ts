@@ -159,12 +159,12 @@ export function answerOf(instance: Instance | undefined): Pick<RunContext, 'outp
   return { output, parts };
 }
 
-/** What an event takes beside the state, which has all that the first one says. */
+/** Bytes of an event beside the state, which has the contents of the first event. */
 function keptLength({ version, data }: StoredEvent): number {
   return version === 1 ? 0 : sizeInMemory(data);
 }
 
-/** About what a value takes: its texts, and something for the rest. */
+/** Approximate bytes of a value: its texts, and something for the rest. */
 export function sizeInMemory(value: unknown): number {
   if (typeof value === 'string') return 16 + value.length;
   if (typeof value !== 'object' || value === null) return 8;

@@ -27,8 +27,8 @@ import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } fro
  *    see `starting`.
  * 2. An append is accepted whole or not at all, by the machines.
  * 3. Timers come from the deadlines of durable states.
- * 4. What a policy appends when it hears a proposal comes after it in the log. It mostly shares the
- *    commit.
+ * 4. Events that a policy appends when it hears a proposal come after it in the log. They mostly
+ *    share its commit.
  * 5. The acceptance and the end of a run also move the daemon: see `machines/daemon/counts.ts`.
  */
 
@@ -260,7 +260,7 @@ export class Kernel {
     }
   }
 
-  /** Registers what performs the effects. Call it once, before `open`. */
+  /** Registers the function that performs the effects. Call it once, before `open`. */
   handle(handlers: EffectHandlers): void {
     this.handlers = handlers;
   }
@@ -280,7 +280,7 @@ export class Kernel {
     return this.snapshot(stream);
   }
 
-  /** Goes on with a machine that was folded from the store, as `load` does. */
+  /** Resumes a machine that was folded from the store, as `load` does. */
   adopt(instance: Instance): void {
     this.instances.set(instance.stream, instance);
   }

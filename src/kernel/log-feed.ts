@@ -28,7 +28,10 @@ export interface FollowLogOptions<B extends Sized> {
   form: PageForm<B>;
   /** Events from this position on; without one, only those that are not there yet. */
   from_seq?: number;
-  /** Go on with new ones; otherwise it ends with what is there at its beginning. */
+  /**
+   * Continue with new events. Otherwise the feed ends with the events that are there at its
+   * beginning.
+   */
   follow: boolean;
   signal: AbortSignal;
   wants(event: PagedEvent): boolean;
@@ -100,7 +103,7 @@ function fromMemory<B extends Sized>(
 /** The name of the whole log among the streams. */
 const LOG = 'log';
 
-/** That the store was closed under our feet is not its failure. */
+/** A store that was closed meanwhile has not failed. */
 async function fromStore<B extends Sized>(
   { kernel, store, pages }: LogSources,
   form: PageForm<B>,

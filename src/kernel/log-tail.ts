@@ -8,7 +8,7 @@ import type { StoredEvent } from './store/index.ts';
  * The end of the whole log, kept in memory for its followers.
  *
  * 1. It has no gaps: an event of another kernel begins it again. It is bounded by the number of
- *    events and by their texts. What is older is read from the store.
+ *    events and by their texts. Older events are read from the store.
  * 2. It is kept only while it has a follower.
  * 3. When history was removed, it begins again: it may have events that the log has no more.
  */

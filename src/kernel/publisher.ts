@@ -5,7 +5,8 @@ import type { Instance } from './instance.ts';
  * Makes durable events visible, in the order of the log. It owns the events that are durable and
  * not visible yet.
  *
- * 1. An append becomes visible whole, in one turn of the event loop. Its caller goes on after it.
+ * 1. An append becomes visible whole, in one turn of the event loop. Its caller continues after
+ *    that turn.
  * 2. One turn publishes `publish_events`, and at least one append. The rest follows in the next
  *    turns, so a large commit does not keep clients waiting.
  * 3. A later commit comes behind what still waits.

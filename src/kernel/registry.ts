@@ -30,7 +30,7 @@ export function machineOf(stream: string): AnyStateMachine {
   throw unknownKind(stream);
 }
 
-/** Only a newer version has recorded such a thing. To leave it out would change what happened. */
+/** Only a newer version can have recorded this. Leaving it out would change history. */
 export function unknownKind(name: string): SvcError {
   return new SvcError(
     'store_foreign',

@@ -40,7 +40,7 @@ export function rawHttpError(error: SvcError): string {
 function specific(error: SvcError): Record<string, string> {
   const { http: status, code, waitMs, details } = error;
   const allow = details?.allow;
-  // The key of a provider is none that a browser could ask for.
+  // A browser cannot ask its user for the key of a provider.
   const realm = code === 'provider_unauthorised' ? 'provider' : 'svc';
   return {
     ...(status === 401 ? { 'WWW-Authenticate': `Bearer realm="${realm}"` } : {}),

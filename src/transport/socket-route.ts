@@ -4,7 +4,7 @@ import type { Log } from '../ports/log.ts';
 import type { Runtime } from '../runtime/index.ts';
 import type { Outflow } from './stream/unsent-bytes.ts';
 
-/** A WebSocket whose messages ask for something, in the API of others. */
+/** A WebSocket whose messages are requests of a third-party API. */
 export interface SocketRoute {
   path: string;
   /** Answers until the messages end. Throws daemon_stopping when the daemon stops meanwhile. */
@@ -21,11 +21,11 @@ export interface Talk {
   /** The headers of the upgrade. */
   headers: IncomingHttpHeaders;
   /**
-   * What the client sends, in order. The next one is read when the last one is answered. Ends at
-   * the signal or `late`. Call it before anything is awaited.
+   * The messages of the client, in order. The next one is read when the last one is answered. Ends
+   * at the signal or `late`. Call it before anything is awaited.
    */
   messages(late: AbortSignal): AsyncIterable<Buffer>;
-  /** Counts what is read for the client. */
+  /** Counts the data that are read for the client. */
   outflow: Outflow;
   /** Sends one message each. Resolves when the system has them; false when the client is gone. */
   send(texts: readonly string[]): Promise<boolean>;

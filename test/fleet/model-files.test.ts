@@ -108,7 +108,7 @@ test('a run that no node can go on with ends, says why, and keeps its text', asy
   assert.equal([state, error?.code, output], ['interrupted', 'run_interrupted', 'from a']);
   assert.match(
     error?.message ?? '',
-    /no node with the model \/models\/new.gguf went on with it in time/,
+    /no node with the model \/models\/new.gguf resumed it in time/,
   );
   assert.is(b.scheduler.unsettled, 0);
 });

@@ -39,7 +39,7 @@ export function runtimeOf(home: Home): Promise<RuntimeFile> {
 
 /**
  * What `svc health` of a daemon that runs says. It gives up after three seconds, which a busy
- * machine takes now and then. So it is asked again.
+ * machine takes now and then. So the request is repeated.
  */
 export function healthOf(home: Home, source: 'http' | 'grpc' | 'socket'): Promise<Outcome> {
   return waitFor(`health answers over ${source}`, async () => {

@@ -64,9 +64,7 @@ export function connectionsOf(pid: number): number {
   return linksOf(pid).filter((link) => connections.has(link)).length;
 }
 
-/**
- * What the open descriptors of a process are. None: it has ended, or is another user's. Linux only.
- */
+/** The open descriptors of a process. Empty: it has ended, or is another user's. Linux only. */
 export function linksOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).flatMap((name) => linkOf(`/proc/${pid}/fd/${name}`));

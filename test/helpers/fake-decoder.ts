@@ -9,7 +9,7 @@ import type { StopAt } from '../../src/engine/native/stop-flags.ts';
 
 export type Token = Parameters<Decoder['compute']>[2][number];
 
-/** What a decoder asks of a context. */
+/** The part of a context that a decoder uses. */
 type Kept = Pick<
   Context,
   | 'initBatch'

@@ -122,7 +122,7 @@ export class RealFleet {
 
   async close(): Promise<void> {
     for (const life of this.lives) {
-      // A stopped process does not end before it goes on.
+      // A stopped process does not end before it continues.
       life?.child.kill('SIGCONT');
       await life?.kill();
     }

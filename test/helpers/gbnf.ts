@@ -17,7 +17,7 @@ export function parseGrammar(text: string): Grammar {
     const match = /^([a-zA-Z][\w-]*) ::= (.*)$/s.exec(line);
     assert.ok(match, `a rule: ${line}`);
     const [, name = '', body = ''] = match as RegExpExecArray;
-    assert.not.ok(rules.has(name), `the rule ${name} stands once`);
+    assert.not.ok(rules.has(name), `the rule ${name} is defined once`);
     rules.set(name, new RuleParser(body).parse());
   }
   for (const rule of rules.values())

@@ -103,7 +103,7 @@ export class Hub {
     return this.downloads.reduce((sum, { sent }) => sum + sent, 0);
   }
 
-  /** Forgets what it was asked, and how it was to behave. */
+  /** Forgets its requests, and how it was to behave. */
   reset(): void {
     this.usual = {};
     for (const list of [this.next, this.nextLists, this.asked]) list.length = 0;

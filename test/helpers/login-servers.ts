@@ -14,13 +14,13 @@ export interface LoginServers {
   issuer: string;
   /** The requests of the authorization server, with the fields of each. */
   asked: { path: string; fields: Record<string, string>; authorization: string | undefined }[];
-  /** The headers of each request of the tool server. */
+  /** The headers of each request to the tool server. */
   headers: IncomingMessage['headers'][];
   /** Executed calls of its tool `say`. */
   said: string[];
   /** All tokens so far. */
   issued: string[];
-  /** Tokens that the tool server takes, and those that a refresh takes. */
+  /** Tokens that the tool server accepts, and those that a refresh takes. */
   access: Set<string>;
   refresh: Set<string>;
   /** What the test changes. */
@@ -38,7 +38,7 @@ export interface LoginServers {
     needs: Record<string, string>;
     /** In the 401 of the tool server. */
     scope: string | undefined;
-    /** What a login gets of the scopes that it asks for. */
+    /** The scopes that a login gets, of those that it asks for. */
     grants(scope: string): string;
     /** The secret of the client. Null: it needs none. */
     secret: string | null;

@@ -5,7 +5,7 @@ import { bootToolServers } from './tool-servers.ts';
 
 const ends: (() => unknown)[] = [];
 
-/** After each test: what it began ends. */
+/** Ends what a test began. Call it after each test. */
 export async function endLogins(): Promise<void> {
   for (const end of ends.splice(0).reverse()) await end();
 }

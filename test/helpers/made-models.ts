@@ -3,7 +3,8 @@ import { type GgufOptions, makeGguf } from '../fixtures/models/make-gguf.ts';
 import { THINKS, TOOLS } from '../fixtures/models/templates.ts';
 
 /**
- * What the model `calls` says: a text and two tool calls. Its tokens do not end where marks end.
+ * The output of the model `calls`: a text and two tool calls. Its tokens do not end where marks
+ * end.
  */
 export const CALLS = [
   'Let me',
@@ -23,7 +24,7 @@ export const CALLS = [
   ' }</tool',
   '_call>',
 ];
-/** What the model `thinks` says: reasoning, then text. */
+/** The output of the model `thinks`: reasoning, then text. */
 export const THOUGHTS = ['<thi', 'nk>\nHm', '. Well', '.\n</th', 'ink>\n', '\nYes, in', 'deed.'];
 
 const models: Readonly<Record<string, GgufOptions>> = {

@@ -10,7 +10,7 @@ export interface ModelBench extends Home {
 
 /**
  * Tests of one home whose daemon runs, and whose hub has these files. Each begins with an empty
- * folder of models, and with a hub that was asked nothing.
+ * folder of models, and with a hub that got no request.
  */
 export function modelSuite(
   name: string,

@@ -6,7 +6,7 @@ import { remote } from './remote.ts';
 import { ScriptedServers } from './scripted-servers.ts';
 import { type Exchange, Upstream } from './upstream.ts';
 
-/** Upstreams that answer with what only they can read, and must get it back. */
+/** Upstreams that answer with opaque data, and need them back. */
 
 export const events = (list: readonly object[]) =>
   list.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
@@ -106,7 +106,9 @@ export const response = (...output: object[]) => [
 ];
 export const SAID_ITEM = { type: 'message', content: [{ type: 'output_text', text: 'done' }] };
 
-/** What an upstream answers first and then, and what must come back in between. */
+/**
+ * The first and the second answer of an upstream, and the data that must come back between them.
+ */
 export const KINDS = {
   anthropic: { adapter: 'anthropic', called: CALLED, done: DONE, wanted: 'red-1' },
   /** It thinks, and calls nothing. */
@@ -151,7 +153,10 @@ export const KINDS = {
 
 export const GO = { role: 'user', content: 'go' };
 
-/** An upstream that calls a tool first, and answers only who returns what came with the call. */
+/**
+ * An upstream that calls a tool first, and answers only a request that returns the opaque data of
+ * the call.
+ */
 export async function bootOpaque(
   kind: keyof typeof KINDS,
   {

@@ -182,7 +182,7 @@ function keep(data: string, made: string): void {
   }
 }
 
-/** What `initdb` made, by its version: to copy it takes a tenth of that. */
+/** The output of `initdb`, by its version: a copy takes a tenth of the time. */
 const MADE = join(packageRoot(), 'node_modules', '.cache', 'svc-postgres');
 
 /** The files of its certificate. Returns the settings. */
@@ -207,7 +207,7 @@ async function freePort(): Promise<number> {
 
 const PORT = 5432;
 const NOBODY = 65_534;
-/** A server that starts may take a connection and not answer. It is asked again. */
+/** A server that starts may take a connection and not answer. The connection is tried again. */
 const ANSWER_MS = 5000;
 
 function find(): string | null {

@@ -34,7 +34,7 @@ export function parseMetrics(text: string): Sample[] {
       types.get(family) === 'histogram'
         ? sample.name.replace(/_(bucket|sum|count)$/, '')
         : sample.name;
-    assert.is(base, family, `${line} stands under another family`);
+    assert.is(base, family, `${line} is under another family`);
     samples.push(sample);
   }
   for (const [name, type] of types) if (type === 'histogram') checkHistogram(name, samples);

@@ -71,7 +71,7 @@ export interface RuntimeOptions {
     /** The clock of the machine. Absent: it is right. */
     time?: FleetClock;
   };
-  /** The servers of tools. The default is none. */
+  /** The tool servers. By default there are none. */
   servers?: ToolServers;
   judge?: ArgumentsJudge;
   /** Places that tokens leave to the home. The default is none. */

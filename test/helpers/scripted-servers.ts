@@ -15,12 +15,12 @@ export interface ScriptedTool {
   ): Promise<ToolResult> | ToolResult;
 }
 
-/** Tool servers, by `server/tool`. They count what was carried out, by the id of the call. */
+/** Tool servers, by `server/tool`. They count the calls that were carried out, by id. */
 export class ScriptedServers implements ToolServers {
   readonly tools_by_name: Record<string, ScriptedTool>;
   /** The ids of the calls that began, in their order. */
   readonly begun: string[] = [];
-  /** How often the tools of a server were asked for. */
+  /** How often the tools of a server were listed. */
   listed = 0;
 
   constructor(tools: Record<string, ScriptedTool>) {

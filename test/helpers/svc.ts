@@ -147,7 +147,7 @@ const variableOf = (name: string) => `SVC_LIMIT_${name.toUpperCase()}`;
 
 const CHANGE_BOUNDS = new URL('./fixed-limits.ts', import.meta.url).href;
 
-/** A bound that is no setting is changed in the program of the daemon. */
+/** A bound that is not a setting is changed in the program of the daemon. */
 export function withBounds(env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const bounds = Object.keys(fixedLimits).filter((name) => env[variableOf(name)] !== undefined);
   if (bounds.length === 0) return env;

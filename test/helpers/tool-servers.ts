@@ -10,7 +10,7 @@ import type { Log } from '../../src/ports/log.ts';
 import { McpServers } from '../../src/tools/servers.ts';
 import { bootKernel, type KernelHarness } from './kernel.ts';
 
-/** The scripted tool server. The first argument is what it does wrong. */
+/** The scripted tool server. The first argument names its fault. */
 export const SCRIPTED = fileURLToPath(new URL('../fixtures/mcp/server.mjs', import.meta.url));
 
 /** The entry of `mcp.json` for it. */
@@ -34,7 +34,7 @@ export interface ToolServersHarness extends KernelHarness {
   leave(): Promise<void>;
 }
 
-/** Tool servers over a kernel in memory, with a clock that the test moves. */
+/** Servers of tools over a kernel in memory, with a clock that the test moves. */
 export async function bootToolServers(
   configured: Record<string, object>,
   options: {

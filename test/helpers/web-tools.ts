@@ -25,7 +25,7 @@ export interface WebTools {
   asked: Asked[];
   /** What it does with a method of MCP, `GET` or `reply`. A test may change it. */
   does: Record<string, Does>;
-  /** How often it was asked for a method. */
+  /** How often a method was called. */
   count(method: string): number;
   close(): void;
 }

@@ -8,7 +8,7 @@ import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 export interface Wire {
   config: Partial<ProviderConfig>;
   type: string;
-  /** The path that is asked, without its query. */
+  /** The requested path, without its query. */
   path: string;
   /** The header that has the key. */
   keyHeader: string;

@@ -110,7 +110,7 @@ function parsed(text) {
   } catch {
     throw new ApiError(null, {
       code: 'unreadable',
-      message: 'The daemon answered with something that is no JSON.',
+      message: 'The answer of the daemon is not JSON.',
     });
   }
 }

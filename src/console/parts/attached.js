@@ -74,8 +74,8 @@ function base64(bytes) {
 const PIECE = 8192;
 
 /**
- * What the user says with these files: they come after the prompt, each under its name. Text alone
- * is a prompt. With an image it is one message.
+ * The message of the user with these files: they come after the prompt, each under its name. Text
+ * alone is a prompt. With an image it is one message.
  * @param {string} prompt
  * @param {readonly Attached[]} files
  * @returns {{ prompt: string } | { parts: Content[] }}

@@ -18,7 +18,7 @@ const HEIGHT = 72;
 const LINES = [1, 0.5, 0];
 
 /**
- * `unit`: what the numbers of the axis are round in, such as MiB.
+ * `unit`: the unit in which the numbers of the axis are round, such as MiB.
  * @param {Element} box
  * @param {Chart} chart
  */

@@ -44,7 +44,7 @@ export function tookMs({ created_at, ended_at, waited_ms = 0 }) {
   return Date.parse(ended_at ?? '') - Date.parse(created_at) - waited_ms;
 }
 
-/** What an answer took, in a line. @param {Run} run */
+/** The summary of an answer, in a line. @param {Run} run */
 export function summaryOf(run) {
   const { usage, ended_at } = run;
   const [first, speed] = [firstTokenMs(run), speedOf(run)];

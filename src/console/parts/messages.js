@@ -57,7 +57,7 @@ export function turnsBefore(run) {
 }
 
 /**
- * Whether the next turn can follow the run: reasoning alone is no answer.
+ * Whether the next turn can follow the run: reasoning alone is not an answer.
  * @param {import('../state/model.js').Run} run
  */
 export function isAnswered({ output, output_parts = [] }) {
@@ -107,7 +107,7 @@ function shortened(text) {
   return text.length > MESSAGE_CHARACTERS ? `${text.slice(0, MESSAGE_CHARACTERS)}…` : text;
 }
 
-/** What each box shows. @type {WeakMap<HTMLElement, string>} */
+/** The content of each box, as a text. @type {WeakMap<HTMLElement, string>} */
 const drawn = new WeakMap();
 
 /**

@@ -2,11 +2,11 @@
 import { el } from './dom.js';
 
 /**
- * What one should know of a run: an error, or an answer that is not whole.
+ * The problem of a run that the page shows: an error, or an incomplete answer.
  * @typedef {{ code: string, message: string, hint?: string | null }} Problem
  */
 
-/** Codes that are no error: what the user did, and what the answer lacks. */
+/** Codes that are not errors: an action of the user, or a part that the answer lacks. */
 const MILD = new Set([
   'length',
   'repetition',
@@ -38,7 +38,7 @@ export function drawProblem(box, error) {
 }
 
 /**
- * What one should know of a finished run. An answer that is cut is never shown as a whole one.
+ * The problem of a finished run. An incomplete answer is never shown as a whole one.
  * @param {import('../state/model.js').Run} run
  * @returns {Problem | null}
  */
@@ -55,7 +55,7 @@ export function problemOf({
     return {
       code: 'length',
       message: 'The answer is cut: it is as long as it may be.',
-      hint: 'Ask it to go on, or allow more tokens.',
+      hint: 'Ask it to continue, or allow more tokens.',
     };
   if (finish_reason === 'repetition')
     return {
@@ -72,7 +72,7 @@ export function problemOf({
   if (finish_reason === 'not_json')
     return {
       code: 'not_json',
-      message: 'The answer was to be JSON, and is none.',
+      message: 'The answer should be JSON, and is not.',
       hint: 'Ask again, or ask another model.',
     };
   if (finish_reason === 'wrong_form')

@@ -8,7 +8,7 @@ import { byId } from './dom.js';
  * 2. Scrolling moves the box, never the page.
  */
 
-/** Of the smallest text in the unit of the drawing, which is a pixel at a scale of 1. */
+/** The smallest readable font size, in units of the drawing: pixels at a scale of 1. */
 const READABLE = 1;
 const LARGEST = 4;
 const STEP = 1.25;

@@ -8,9 +8,9 @@ import { at } from './travel.js';
 import { settle } from './walk.js';
 
 /**
- * The chosen run. It is read once, and then follows its events. An event that is no output reads it
- * again. So does a request without an answer, or with one that says to try again, after a while.
- * The answer to a request about a run that is no longer chosen shows nothing.
+ * The chosen run. It is read once, and then follows its events. Any event but output reads it
+ * again. So does, after a while, a request without an answer, or with an answer that says to try
+ * again. The answer to a request about a run that is no longer chosen shows nothing.
  *
  * @typedef {import('./model.js').LogEvent} LogEvent
  */

@@ -29,7 +29,7 @@ export async function conversationOf(run_id) {
   return page.conversations[0] ?? null;
 }
 
-/** What one calls it. @param {Conversation} one */
+/** Its name for the user. @param {Conversation} one */
 export function nameOf({ title, prompt, id }) {
   return title ?? (prompt.trim() || id);
 }

@@ -134,7 +134,7 @@ function meaningOf(machine, path) {
   return states[path] ?? (inner === undefined ? undefined : states[inner]) ?? UNKNOWN;
 }
 
-/** What the daemon does, in a word or two. @param {string} path */
+/** The activity of the daemon, in a word or two. @param {string} path */
 export function daemonSays(path) {
   const [outer = '', inner = ''] = path.split('.');
   return DAEMON_DOES[inner] ?? (outer === 'running' ? inner.replaceAll('_', ' ') : outer);

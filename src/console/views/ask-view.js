@@ -203,7 +203,7 @@ async function stop() {
   const isAsked = byId('ask-stop').hasAttribute('aria-disabled');
   if (run === null || isFinal('run', run.state) || isAsked) return;
   byId('ask-stop').setAttribute('aria-disabled', 'true');
-  // What it says of the stop is there.
+  // The message about the stop is there.
   toEnd();
   const error = await ask(`/v1/runs/${run.id}/cancel`, { method: 'POST' }).catch(
     (thrown) => thrown,

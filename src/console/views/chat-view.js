@@ -117,7 +117,7 @@ function drawAnswer() {
 }
 
 /**
- * What the user waits for, before and between the words.
+ * The reason for the wait, before and between the words of the answer.
  * @param {import('../state/model.js').Run} run
  */
 function waiting(run) {

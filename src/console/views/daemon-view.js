@@ -14,7 +14,7 @@ const ENDINGS = {
 
 /**
  * The daemon: its state, its queue and its engines. A daemon that does not answer is shown as gone.
- * What it was before is not shown as its state.
+ * Its earlier state is not shown.
  */
 export function mountDaemon() {
   on(['snapshot', 'machines', 'connection'], () => {

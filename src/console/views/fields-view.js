@@ -5,8 +5,8 @@ import { on } from '../state/model.js';
 import { forgetFacts, runFacts } from '../state/run-facts.js';
 
 /**
- * What the next question asks of its answer: system text, numbers, stop texts, a schema, and the
- * preset that fills all these. The program says which numbers there are, and their bounds.
+ * The options of the next question: system text, numbers, stop texts, a schema, and the preset that
+ * fills all these. The program says which numbers there are, and their bounds.
  */
 export function mountFields() {
   const more = /** @type {HTMLDetailsElement} */ (byId('ask-more'));
@@ -109,7 +109,7 @@ function count() {
   say(byId('ask-set'), set === 0 ? '' : `(${set} set)`);
 }
 
-/** What the form asks for, without the prompt; or why that is nothing a run can be asked. */
+/** The fields of the form, without the prompt; or why a run cannot have them. */
 export function fieldsOfForm() {
   const wrong = numberFields().find((input) => !input.checkValidity());
   if (wrong !== undefined) return `${wrong.labels?.[0]?.textContent}: ${wrong.validationMessage}`;
@@ -146,7 +146,7 @@ export function systemText() {
   return field('ask-system').value.trim();
 }
 
-/** One text a line, as JSON writes it between quotes. Null: a line is none. */
+/** One text a line, as JSON writes it between quotes. Null: a line is not such a text. */
 function stopTexts() {
   const lines = field('ask-ends').value.split('\n');
   try {

@@ -112,7 +112,7 @@ function drawCharts() {
     note,
     now: rateNow,
     format: (value) => String(value),
-    // Half a run is no number of runs.
+    // A number of runs has no fraction.
     unit: () => 2,
   });
   drawChart(byId('chart-first'), {

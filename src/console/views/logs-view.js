@@ -9,7 +9,7 @@ import { model, on } from '../state/model.js';
 /**
  * The daemon's log, latest last. After a lost connection, its end is read again.
  *
- * 1. `follows`: the box shows its end, and goes on to show it. Only the user changes that, by
+ * 1. `follows`: the box shows its end, and keeps showing it. Only the user changes that, by
  *    scrolling. A hidden box forgets where it was.
  */
 export function mountLogs() {

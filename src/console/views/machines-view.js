@@ -174,7 +174,7 @@ function lightEdge(here) {
   const last = here === null ? null : lastStep(here.stream);
   const by = here === null || isMove(last) ? last : (recordedMove(here.stream) ?? last);
   const edge = by === null ? '' : edgeOf(by);
-  // Where several events go on in the same way, the picture has one arrow to their choice.
+  // Where several events continue in the same way, the picture has one arrow to their choice.
   const choice = edge.replace(/[^|]*$/, 'choice');
   const svg = byId('diagram').querySelector('svg');
   for (const part of svg?.querySelectorAll('.edge') ?? [])

@@ -99,7 +99,7 @@ function actions({ id, default: isDefault }) {
     say(byId('announce'), `The provider ${id} was removed.`);
     news();
   };
-  // The built-in engine is no setting.
+  // The built-in engine is not a setting.
   const isBuiltIn = id === 'local';
   return [
     actionButton('Test', `Test ${id}`, 'providers-said', post('test')),

@@ -21,8 +21,8 @@ import { model, on } from '../state/model.js';
 import { onEvent } from '../state/present.js';
 
 /**
- * The conversations: a list to go on from, and the title of the open one. Questions that were asked
- * once, such as with `svc run`, are apart.
+ * The conversations: a list to continue from, and the title of the open one. Questions that were
+ * asked once, such as with `svc run`, are apart.
  *
  * 1. `shown` are the latest ones that were read. A failed request changes nothing.
  * 2. `open` is the conversation of the shown run; null without one.
@@ -164,7 +164,7 @@ function draw() {
   say(byId('recent-none'), found?.length === 0 ? 'No conversation has these words.' : '');
 }
 
-/** Conversations, and what was asked once. @param {Conversation[]} rows */
+/** Conversations, and single questions. @param {Conversation[]} rows */
 function parted(rows) {
   const isChat = (/** @type {Conversation} */ { turns, title: chosen, client }) =>
     turns > 1 || chosen !== null || client === 'console' || client.startsWith('chat ');

@@ -18,8 +18,8 @@ import { wordsOf } from '../state/tone.js';
 import { at, travelTo } from '../state/travel.js';
 
 /**
- * The page of a run: what it was asked, its answer as it grows, its figures, its error, its events
- * and its explanation.
+ * The page of a run: its input, its answer as it grows, its figures, its error, its events and its
+ * explanation.
  */
 export function mountRun() {
   byId('run-cancel').addEventListener('click', () => void cancel());
@@ -201,7 +201,7 @@ function detail({ text, error, deadline, by, reason, finish_reason, downtime_ms,
   if (error !== undefined) return `${error.code}: ${error.message}`;
   if (downtime_ms !== undefined) return `after ${lasting(downtime_ms)} without a daemon`;
   return String(
-    finish_reason ?? deadline ?? by ?? reason ?? (resumes ? 'goes on after what was recorded' : ''),
+    finish_reason ?? deadline ?? by ?? reason ?? (resumes ? 'resumes after what was recorded' : ''),
   );
 }
 

@@ -50,7 +50,7 @@ export function messageOf(
   };
 }
 
-/** What is known when the answer is complete. */
+/** Facts that are known once the answer is complete. */
 export interface Ended extends Omit<AnswerEnd, 'type'> {
   calls: boolean;
   refused: boolean;
@@ -90,7 +90,7 @@ export function usageOf(usage: Usage): object {
   };
 }
 
-/** This API has no place for what is opaque in a text. */
+/** This API has no field for opaque data of a text. */
 function isSilent(part: OutputPart): boolean {
   return part.type === 'text' && part.text === '' && part.opaque !== undefined;
 }
@@ -99,7 +99,10 @@ function isCall(one: OutputPart | ToolCall): one is ToolCall {
   return !('type' in one);
 }
 
-/** The blocks of a call that svc carries out, after a change of it. `begun`: those that it had. */
+/**
+ * The blocks of a call that svc carries out, after a change of it. `begun`: the blocks that it had
+ * before.
+ */
 export function callBlocks(
   { id: run_id, ...run }: Pick<RunRecord, 'id' | 'tools'>,
   call: ToolCall,
@@ -117,13 +120,13 @@ export function callBlocks(
   return [...(isNew ? [use] : []), ...(hasEnded(call) ? [result] : [])];
 }
 
-/** What the provider must get back with a call. */
+/** Opaque data that the provider needs back with a call. */
 function blocksBefore(part: OutputPart): object[] {
   const data = part.type === 'tool_call' ? sealedBeside(part) : null;
   return data === null ? [] : [{ type: 'redacted_thinking', data }];
 }
 
-/** A refusal is text here: the reason why the answer ended says what it is. */
+/** A refusal is text here. The stop reason marks it. */
 function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
   switch (part.type) {
     case 'text':
@@ -144,7 +147,7 @@ function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
 
 type Thought = Pick<ReasoningPart, 'text' | 'opaque'>;
 
-/** A block of thoughts, or one that only its author can read. */
+/** A block of thoughts: readable, or opaque to all but its author. */
 function thoughtBlock(thought: Thought, run: Pick<RunRecord, 'id'>): object {
   const { text, opaque } = thought;
   return (
@@ -157,7 +160,7 @@ function thoughtBlock(thought: Thought, run: Pick<RunRecord, 'id'>): object {
 }
 
 /**
- * The block of thoughts without text, or of what belongs to a call. Null: they have a text, or a
+ * The opaque block of thoughts without text, or of a call. Null: the thoughts have a text, or a
  * signature instead.
  */
 export function redactedBlock({ text, opaque }: Thought, call?: string): object | null {
@@ -178,7 +181,7 @@ export function signatureOf({ id }: Pick<RunRecord, 'id'>, opaque?: Opaque): str
 
 const SIGNATURE = 'signature';
 
-/** What a client sends back for the author of its thoughts. A run is no author. */
+/** Opaque data that a client returns to the author of its thoughts. A run is not an author. */
 export function signedBy(
   written: string | null | undefined,
   form: typeof SIGNATURE | typeof REDACTED = SIGNATURE,

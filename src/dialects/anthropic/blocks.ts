@@ -68,7 +68,7 @@ const toolUseBlock = object({
   type: v.literal('tool_use'),
   id: text,
   name: text,
-  /** A text is sent on as the model wrote it. */
+  /** A text is forwarded as the model wrote it. */
   input: v.union([anything, text], 'must be an object.'),
   caller: v.nullish(anything),
   toolset_name: unsupported,
@@ -161,7 +161,7 @@ export interface Conversation {
  * message for each result and one for the rest. Images of results are in that last one, because
  * most models see images of the user only.
  *
- * `earlier` is what they continue. A system text replaces that of before.
+ * `earlier`: the messages that these continue. A system text replaces the earlier one.
  */
 export function conversationOf(
   system: string | readonly Block[] | null,
@@ -181,7 +181,7 @@ export function conversationOf(
   return made;
 }
 
-/** The answer goes on with a last message of the assistant, if that is text. */
+/** The answer continues the last message, if that is text of the assistant. */
 function continueLast(messages: Message[]): void {
   const last = messages.at(-1);
   if (last?.role !== 'assistant') return;

@@ -167,7 +167,7 @@ export interface TranslatedRequest {
   thoughts: boolean;
 }
 
-/** What else a request needs: the texts of its files, and what it continues. */
+/** What else a request needs: the texts of its files, and the thread that it continues. */
 export interface Beside {
   texts: FileTexts;
   thread?: Thread | null;

@@ -179,8 +179,8 @@ function unread(): Pick<Block, 'whole' | 'json' | 'looked' | 'isBroken'> {
 }
 
 /**
- * What begins as no object waits for its end: clients read each piece of the arguments. An object
- * that breaks later stays as written: made readable, it would be another call.
+ * Arguments that do not begin as an object wait for their end: clients read each piece of them. An
+ * object that breaks later stays as written: made readable, it would be another call.
  */
 function isSendable({ kind, whole }: Block): boolean {
   return kind !== 'tool_call' || /^\s*\{\s*["}]/.test(whole);

@@ -21,7 +21,7 @@ export const threadInput = v.nullish(
   ),
 );
 
-/** What came before: all messages with their answer, and the tools. */
+/** The thread so far: all messages with their answer, and the tools. */
 export interface Thread {
   messages: readonly Message[];
   /** Functions of the client. */
@@ -31,8 +31,8 @@ export interface Thread {
 }
 
 /**
- * What a request continues. Null: nothing. Throws thread_not_found, and the clients then send the
- * whole conversation.
+ * The thread that a request continues. Null: none. Throws thread_not_found, and the clients then
+ * send the whole conversation.
  */
 export async function threadOf(
   { runs }: Pick<Runtime, 'runs'>,

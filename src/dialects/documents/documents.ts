@@ -9,7 +9,10 @@ export interface SentFile {
   readonly data: string;
 }
 
-/** What bounds and ends the reading of a file. Most requests have none: the signal is made late. */
+/**
+ * The limits and the abort signal for reading a file. The signal is made late, because most
+ * requests have no file.
+ */
 export type Reading = Pick<Context, 'limits'> & { signal(): AbortSignal };
 
 export function readingOf(context: Pick<Context, 'res' | 'closing' | 'ended' | 'limits'>): Reading {
@@ -37,7 +40,7 @@ export async function textOfFile(
   throw wrong(param, `${param} has no text, so it shows pictures only. Send them as images.`);
 }
 
-/** What is around the text of a document, so that a model sees where it begins and ends. */
+/** The frame around the text of a document, so that a model sees where it begins and ends. */
 export function documentFrame(title?: string | null, context?: string | null) {
   const name = title == null || title === '' ? '' : ` title=${JSON.stringify(title)}`;
   const about = context == null || context === '' ? '' : `${context}\n\n`;

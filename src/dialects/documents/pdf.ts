@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts';
 
 export interface PdfFile {
   bytes: Uint8Array;
-  /** Bounds of what is read. */
+  /** Bounds of the text that is read. */
   pages: number;
   characters: number;
 }

@@ -121,7 +121,7 @@ function logprobOf({ token, logprob, top }: TokenLogprob): object {
   };
 }
 
-/** What the last object has. Durations are in nanoseconds, and the unknown is left out. */
+/** The fields of the last object. Durations are in nanoseconds. Unknown values are left out. */
 function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
   const { created_at, started_at, first_output_at, ended_at, load_ms = 0 } = run;
   const { tokens_per_second: speed } = run;

@@ -17,8 +17,8 @@ import { digestOf, modelIn, modelParams } from './models.ts';
 import { options, optionsOf } from './parameters.ts';
 
 /**
- * Changes of models, as Ollama's API makes them. A copy is an alias. What `create` makes is an
- * alias too, with what its runs ask for where they say nothing themselves.
+ * Changes of models, as Ollama's API makes them. A copy is an alias. A model made by `create` is an
+ * alias too, with default options for its runs.
  */
 
 export const deleteInput = named('OllamaDeleteInput', object(modelParams));
@@ -151,7 +151,8 @@ async function pullModel(
       await write(statusOf(record));
   } catch (error) {
     if (!NO_REFERENCE.has(asSvcError(error).code)) throw error;
-    // A model of another program or provider, or an alias: it is there, or this says that not.
+    // A model of another program or provider, or an alias. If it is unknown, the first error
+    // counts.
     await runtime.models.find(model).catch(() => {
       throw error;
     });

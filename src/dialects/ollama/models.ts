@@ -138,9 +138,9 @@ function sizeText(parameters: number | null): string {
 }
 
 /**
- * What a client may ask. A remote provider does not say what its models can, but most have names
- * that tell one for embeddings. Of the others tools are in the list: a model that has none refuses
- * them, and a client would not try otherwise.
+ * The capabilities of a model. A remote provider does not list them, but the names of most models
+ * show whether they are for embeddings. All others are listed with tools: a model without tools
+ * refuses them, and a client would not try otherwise.
  */
 function capabilitiesOf({ capabilities, name }: ModelRecord): string[] {
   if (capabilities.length === 0)

@@ -8,7 +8,7 @@ import { anything, flag, name, object, text, wholeFrom } from '../../contract/vo
 import { SvcError } from '../../errors.ts';
 import { withField } from '../renamed.ts';
 
-/** What the requests of Ollama's API have in common. */
+/** Parameters that the requests of Ollama's API share. */
 
 const number = v.number('must be a number.');
 const whole = v.pipe(number, v.integer('must be a whole number.'));

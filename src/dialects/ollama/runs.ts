@@ -41,7 +41,7 @@ function toolOf({ function: called }: v.InferOutput<typeof tool>): Tool {
   return { name, description, parameters: parameters ?? {} };
 }
 
-/** Throws invalid_request for an image that is none, and for a result without its call. */
+/** Throws invalid_request for an image that cannot be one, and for a result without its call. */
 function messagesOf(sent: readonly SentMessage[]): Message[] {
   const calls = new Calls();
   return sent.map((one, index) => {

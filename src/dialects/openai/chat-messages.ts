@@ -14,7 +14,7 @@ import { anything, object, oneOf, text } from '../../contract/vocabulary.ts';
 import { thoughtIn } from '../seal.ts';
 import type { FileTexts } from './files.ts';
 
-/** The messages of a chat request, and what they are for a run. */
+/** The messages of a chat request, and their form in a run. */
 
 const textPart = object({ type: v.literal('text'), text });
 const imagePart = object({
@@ -101,7 +101,7 @@ const assistantMessage = object({
   tool_calls: v.nullish(v.array(toolCall, 'must be a list of tool calls.')),
   ...extra,
   ...participant,
-  /** What a client sends back of an answer, and what no answer of svc has. */
+  /** Fields that clients copy from an answer. No answer of svc has them. */
   annotations: v.nullish(v.array(anything)),
   parsed: v.optional(v.unknown()),
   audio: v.nullish(v.never('must be null: svc keeps no audio of answers.')),

@@ -71,7 +71,7 @@ function choiceOf(chat: ChatInput, answer: Answer, index: number): object {
   };
 }
 
-/** The fields of a message or a delta for what is opaque in its text and thoughts. */
+/** The fields of a message or a delta for opaque data of its text and thoughts. */
 function opaqueIn(parts: readonly OutputPart[]): object {
   const { reasoning_details = [], ...extra } = withOpaque(parts);
   const details = [...reasoning_details, ...parts.flatMap((part) => detailOf(part) ?? [])];
@@ -106,8 +106,8 @@ class Chunks implements ChoiceForm {
   }
 
   /**
-   * The first delta, before that of the first piece. An empty text begins a text. Programs show
-   * it, so before a tool call or reasoning there is none.
+   * The first delta, before that of the first piece. An empty text begins a text. Programs show it,
+   * so it is omitted before a tool call or reasoning.
    */
   private opening(isText: boolean): string {
     if (this.isBegun) return '';

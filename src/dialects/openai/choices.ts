@@ -16,8 +16,8 @@ export interface Choices {
   each: number;
   first: RunRecord;
   /**
-   * All runs, in order. Each is answered before the next one is asked for. Null: the first one is
-   * the only one.
+   * All runs, in order. Each run is answered before the next one is requested. Null: there is only
+   * the first run.
    */
   runs: AsyncIterable<RunRecord> | null;
 }

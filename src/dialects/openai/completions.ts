@@ -222,7 +222,7 @@ const MAX_TOKENS = 16;
 /** The run has a conversation of the prompt alone. */
 const inCompletion = renameParams({ messages: 'prompt', tokens: 'prompt' });
 
-/** An answer of no tokens is no run: its prompt is counted, and echoed where `echo` says so. */
+/** `max_tokens: 0` starts no run. The prompt is counted, and echoed where `echo` says so. */
 async function sendNothing(
   context: CompletionContext,
   inputs: readonly RunInput[],

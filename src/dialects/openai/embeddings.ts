@@ -68,7 +68,7 @@ export const embeddingsRoute: Route = route({
   method: 'POST',
   path: '/v1/embeddings',
   access: 'token',
-  summary: 'OpenAI: the vectors of texts. It is no run, and its texts are not kept.',
+  summary: 'OpenAI: the vectors of texts. Starts no run, and keeps no text.',
   body: embeddingsInput,
   unknownFields: 'may refuse',
   answers: { 200: embeddingsAnswer },

@@ -83,7 +83,7 @@ export const llamaServerRoutes: readonly Route[] = [
   route({
     ...shared,
     path: '/tokenize',
-    summary: 'llama-server: the tokens of a text, by a local model. It is no run.',
+    summary: 'llama-server: the tokens of a text, by a local model. Starts no run.',
     body: tokenizeInput,
     answers: { 200: named('Tokens', object({ tokens: v.array(token) })) },
     answer: tokenize,
@@ -91,7 +91,7 @@ export const llamaServerRoutes: readonly Route[] = [
   route({
     ...shared,
     path: '/detokenize',
-    summary: 'llama-server: the text of tokens, by a local model. It is no run.',
+    summary: 'llama-server: the text of tokens, by a local model. Starts no run.',
     body: detokenizeInput,
     answers: { 200: named('TokensText', object({ content: text })) },
     answer: detokenize,
@@ -99,7 +99,7 @@ export const llamaServerRoutes: readonly Route[] = [
   route({
     ...shared,
     path: '/apply-template',
-    summary: 'llama-server: the prompt that a local model gets for a conversation. It is no run.',
+    summary: 'llama-server: the prompt that a local model gets for a conversation. Starts no run.',
     body: chatInput,
     asksModel: true,
     answers: { 200: named('Prompt', object({ prompt: text })) },
@@ -206,7 +206,7 @@ async function infill(context: Sent<typeof infillInput>): Promise<void> {
   });
 }
 
-/** The names that llama-server gives to files without one, and to the one that is written. */
+/** The names that llama-server gives to unnamed files, and to the file that is edited. */
 const EXTRA_NAME = 'tmp';
 const PRESENT_NAME = 'filename';
 /** llama-server draws a seed for it. */

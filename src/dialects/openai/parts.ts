@@ -22,7 +22,7 @@ export function finishOf(reason: FinishReason, calls: number): string {
   return known === 'stop' && calls > 0 ? 'tool_calls' : known;
 }
 
-/** What several answers used. Null: there was none. */
+/** The summed usage of several answers. Null: there are no answers. */
 export function sumOf(usages: readonly Usage[]): Usage | null {
   const last = usages.at(-1);
   if (last === undefined) return null;

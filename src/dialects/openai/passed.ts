@@ -28,7 +28,7 @@ const answers = {
   ],
 };
 
-/** The types that an answer keeps. A page that an upstream sends is no page of svc. */
+/** The types that an answer keeps. A web page of an upstream must not look like a page of svc. */
 const TYPES: ReadonlySet<string> = new Set(answers[200].map(({ type }) => type));
 
 const transcriptionInput = named(
@@ -42,7 +42,7 @@ export const passedRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/audio/transcriptions',
     access: 'token',
-    summary: 'OpenAI: the text of a recording, from a provider that has this path. It is no run.',
+    summary: 'OpenAI: the text of a recording, from a provider that has this path. Starts no run.',
     body: transcriptionInput,
     bodyType: 'multipart/form-data',
     answers,
@@ -52,7 +52,7 @@ export const passedRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/images/generations',
     access: 'token',
-    summary: 'OpenAI: images of a text, from a provider that has this path. It is no run.',
+    summary: 'OpenAI: images of a text, from a provider that has this path. Starts no run.',
     body: imageInput,
     answers,
     answer: draw,
@@ -102,7 +102,7 @@ async function draw(context: Context<unknown, v.InferOutput<typeof imageInput>>)
   });
 }
 
-/** The answer goes on as it comes. A client that leaves, or reads too late, ends the request. */
+/** Forwards the answer as it arrives. A client that leaves, or reads too late, ends the request. */
 async function passOn(
   context: Context<unknown, unknown>,
   input: Omit<PassedInput, 'take'>,

@@ -38,7 +38,7 @@ export async function connectAlone(options: DatabaseOptions): Promise<Alone> {
   return { client, name: connections.name, read, asError, close };
 }
 
-/** A shared log as it was at one moment. Daemons go on meanwhile. */
+/** A shared log as it was at one moment. Daemons continue meanwhile. */
 export interface Snapshot {
   read: Read;
   reads: Reads;

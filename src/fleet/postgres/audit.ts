@@ -112,7 +112,7 @@ export class Audit {
     return { last: rows.at(-1)?.seq ?? null, events: rows.length, problems, damaged };
   }
 
-  /** What is wrong with the rows of these runs, as the ends of sentences. */
+  /** The problems of the rows of these runs, as the ends of sentences. */
   private async rowProblems(accepted: readonly StoredRow[]): Promise<[string, string][]> {
     if (accepted.length === 0) return [];
     const rows = await this.read<CheckedRow>(

@@ -6,7 +6,7 @@ export function notify(notice: string): string {
   return `pg_notify(${CHANNEL}, ${notice})`;
 }
 
-/** Says to all nodes what to look at. Their poll finds it too. */
+/** Notifies all nodes of a change. Their poll finds it too. */
 export function notifyOf(news: 'waiting' | 'asks'): string {
   return notify(`'{"last_seq":0,"streams":[],"${news}":true}'`);
 }

@@ -122,7 +122,10 @@ function toAsk({ run_id, by }: { run_id: string | null; by: string }): CancelAsk
 /** A file as the statements compare it: as `keyOf` writes it. */
 const KEY = `provider || '/' || model || ' ' || file`;
 
-/** The lease of this node: $1 and $2. Without it there is no row, and nothing else happens. */
+/**
+ * The lease of this node: $1 and $2. Without a lease there is no row, and the statement does
+ * nothing.
+ */
 const MINE = `
   mine as materialized (
     select node_id from svc_nodes

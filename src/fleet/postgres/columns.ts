@@ -34,7 +34,7 @@ export function toParameter(type: ColumnType | 'bytea', value: unknown): unknown
   return type === 'text' ? toColumn(String(value)) : value;
 }
 
-/** What an event says, without its position. */
+/** The digest of an event, without its position. */
 export function eventDigest({
   stream,
   version,

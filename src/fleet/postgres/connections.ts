@@ -78,7 +78,7 @@ export class Connections {
     this.client = pg.Client;
   }
 
-  /** Rows of a read, which may be asked again. */
+  /** Rows of a read, which may be repeated. */
   async read<R extends QueryResultRow>(
     text: string,
     values: readonly unknown[] = [],

@@ -151,7 +151,7 @@ export function atMost(limit: number): number {
   return Math.max(0, Math.min(Math.trunc(limit), INTEGER_MAX));
 }
 
-/** What is wrong with an event, as a sentence. */
+/** The problem of an event, as a sentence. */
 export function eventProblem(row: StoredRow): string | null {
   return isSame(row.digest, eventDigest(row))
     ? null

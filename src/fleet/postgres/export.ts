@@ -18,7 +18,7 @@ import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 const PAGE = 1000;
 
 /**
- * Reads a shared log as it is now, in one transaction that sees no later commit. Daemons go on
+ * Reads a shared log as it is now, in one transaction that sees no later commit. Daemons continue
  * meanwhile. Null: the database has no log. Throws store_stalled, store_failed, store_foreign.
  */
 export async function openPostgresSource(options: DatabaseOptions): Promise<LogSource | null> {

@@ -4,7 +4,7 @@ import { codeOf } from '../../kernel/store/index.ts';
 /** Codes of PostgreSQL begin with a class of two characters. */
 const AWAY_CLASSES = ['08', '53', '57', '58'];
 /**
- * What passes when the statement is sent again: a standby, a conflict of two transactions, a
+ * Errors that pass when the statement is sent again: a standby, a conflict of two transactions, a
  * timeout.
  */
 const AGAIN = ['25006', '40001', '40P01', '55P03', '57014'];

@@ -47,7 +47,7 @@ const NODE = { node_id: '(import)', epoch: 1 };
  * tables until `finish`.
  *
  * 1. Each statement is a transaction. Until the last one the tables have a format that no version
- *    reads, so an import that was cut off is no log. The next import begins again.
+ *    reads, so an import that was cut off is not a log. The next import begins again.
  * 2. It has the lock of migrations, for which each daemon waits that starts. No other node joins.
  * 3. Runs that have not ended are cut off afterwards, also those that waited. The node that claims
  *    one moves its deadlines by the downtime, which counts from the last event of its boot.
@@ -56,7 +56,7 @@ class PostgresTarget implements LogTarget {
   private readonly alone: Alone;
   private last_seq = 0;
   private refers = false;
-  /** What makes the database as it was. Null: nothing has to. */
+  /** SQL that restores the database as it was. Null: nothing has changed. */
   private undo: string | null = null;
   private readonly known = new KnownTexts();
   /** When each boot was last seen. */
@@ -172,7 +172,7 @@ class PostgresTarget implements LogTarget {
     this.undo = null;
   }
 
-  /** What it cannot undo, the next import does. */
+  /** The next import undoes what this one cannot. */
   async close(): Promise<void> {
     const { read, close } = this.alone;
     if (this.undo !== null) await read(`rollback; ${this.undo}`).catch(() => {});

@@ -1,12 +1,12 @@
 import { LOG_FORMAT } from '../../../machines/events.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
 
-/** What a database says of itself, for the doctor. */
+/** The report of a database, for the doctor. */
 export interface DatabaseFacts {
   /** The database in messages. */
   name: string;
   server: string;
-  /** The version of the tables. Null: there are none. `known` is the one of this program. */
+  /** The version of the tables. Null: there are no tables. `known`: the version of this program. */
   tables: number | null;
   known: number;
   /** A copy of another database, which takes no commits. */

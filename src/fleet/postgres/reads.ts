@@ -241,7 +241,7 @@ export class Reads extends EventReads implements LogReads {
   }
 }
 
-/** What is wrong with a row, as the end of a sentence. */
+/** The problem of a row, as the end of a sentence. */
 export function runProblem({ run_id, data, digest }: StoredRun): string | null {
   return isSame(digest, dataDigest(run_id, data)) ? null : 'does not agree with its digest';
 }

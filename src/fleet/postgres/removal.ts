@@ -29,8 +29,8 @@ const STEP_STREAMS = 500;
  * Removes history, in steps of one transaction. One node of the fleet does so at a time, and only
  * with its lease.
  *
- * 1. A run goes whole: its events, its row, its words, and the texts that no other one needs. What
- *    it used stays counted.
+ * 1. A run goes whole: its events, its row, its words, and the texts that no other one needs. Its
+ *    usage stays counted.
  * 2. `svc_log.removed` counts the events that have gone, in the same transaction.
  * 3. The lock of the log comes last, so that commits wait for no search.
  */
@@ -200,9 +200,9 @@ class PruneStep {
   }
 
   /**
-   * Removes old boots that are before each run. From a log that is too large (`over`) what earlier
-   * daemons said goes too, wherever it is. Boots of present nodes stay, but for the streams of this
-   * one whose machines are gone.
+   * Removes old boots that are before each run. From a log that is too large (`over`) events of
+   * earlier daemons go too, wherever they are. Boots of present nodes stay, but for the streams of
+   * this one whose machines are gone.
    */
   private async removeBoots(over: boolean): Promise<void> {
     const { before_at, keep_boot, living } = this.query;

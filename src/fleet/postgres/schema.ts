@@ -186,10 +186,10 @@ select not exists (select from pg_attribute
 /** The code of a statement that took too long. */
 const TIMEOUT = '57014';
 
-/** What leads from each version to the next one. */
+/** The migration from each version to the next one. */
 export const MIGRATIONS: readonly string[] = [LOG + RUNS + USAGE + NODES, DUE, KEPT];
 
-/** The version of the tables; 0: there are none. */
+/** The version of the tables; 0: there are no tables. */
 export async function schemaVersion(client: ClientBase): Promise<number> {
   const [there] = (
     await client.query<{ there: boolean }>(`select to_regclass('svc_meta') is not null as there`)
@@ -255,7 +255,7 @@ export const KINDS = {
   amiss: `finished and state <> 'completed'`,
 } as const;
 
-/** What needs no version of the tables. */
+/** Changes that need no version of the tables. */
 async function addLater(client: ClientBase): Promise<void> {
   await addIndex(client, 'svc_events_askers', `svc_events (${ASKED_BY}, seq) where ${FIRST}`);
   await addIndex(client, 'svc_runs_amiss', `svc_runs (state, accepted_seq) where ${KINDS.amiss}`);

@@ -70,7 +70,7 @@ export function addTexts(texts: string, uses: string): Record<'new_texts' | 'new
 export class KnownTexts {
   private digests = new Set<string>();
 
-  /** What a commit of these rows must send. */
+  /** The texts that a commit of these rows must send. */
   newOf(rows: Iterable<Compact>): { texts: NewText[]; uses: Use[] } {
     const texts = new Map<string, NewText>();
     const uses: Use[] = [];
@@ -107,7 +107,7 @@ with recursive found (digest, text) as (
     join svc_texts t using (digest) where ${referring('found.text')}
 ) select digest, text from found`;
 
-/** What finds the texts that these data need. It throws store_corrupt. */
+/** A function that finds the texts that these data need. It throws store_corrupt. */
 async function readerOf(read: Read, data: readonly string[]): Promise<(digest: string) => string> {
   const digests = [...new Set(data.flatMap(referencesIn))];
   const rows = digests.length === 0 ? [] : await read<NewText & Row>(CLOSURE, [digests]);
@@ -139,8 +139,8 @@ export async function expandData(read: Read, data: string): Promise<string> {
 }
 
 /**
- * Expands rows in their order, up to a size and at least one. `expanded` makes of each row with its
- * expansion what is wanted.
+ * Expands rows in their order, up to a size and at least one. `expanded` maps each row and its
+ * expansion to a result.
  */
 export async function expandRows<R extends { data: string }, T>(
   read: Read,

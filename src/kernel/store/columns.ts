@@ -1,7 +1,7 @@
 import type { RunRow } from './port.ts';
 
 /**
- * What is stored of events and of runs, each column once. Both stores build their tables and their
+ * The stored columns of events and of runs, each once. Both stores build their tables and their
  * statements from here.
  */
 

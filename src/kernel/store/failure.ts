@@ -48,7 +48,7 @@ const AWAY = 'Move away what is in its place; svc makes a new one when it starts
 /** Our statements are valid, so SQLITE_ERROR means that the tables are not ours. */
 const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMATCH'];
 
-/** True if a page of the file is damaged. An index of words is no page of runs. */
+/** True if a page of the file is damaged. A damaged index of words does not count. */
 export function isDamage(thrown: unknown): boolean {
   const code = codeOf(thrown);
   return code.startsWith('SQLITE_CORRUPT') && code !== 'SQLITE_CORRUPT_VTAB';

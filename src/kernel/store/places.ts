@@ -156,7 +156,7 @@ export const ofAsker = (position: string) => `exists (
     and seq = ${position})`;
 
 /**
- * What gives the runs of a list in their order, as `r`, so that a page reads no other run. `at`:
+ * The source of the runs of a list in their order, as `r`, so that a page reads no other run. `at`:
  * their position. `where` picks them, and `also` says the same of a run from another source.
  */
 export interface RunSource {

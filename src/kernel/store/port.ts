@@ -52,7 +52,7 @@ export interface RunRow {
   client?: string;
   /** While it is queued: when it ends if it still waits. Reads leave it out. */
   due_at?: number;
-  /** What it used, when it has ended. */
+  /** Its usage, when it has ended. */
   usage?: RunUsage;
   /** The record has the messages of the first event of the run. Reads leave it out. */
   repeats?: boolean;
@@ -63,7 +63,7 @@ export interface RunRow {
 /** A run in a list that is damaged, and cannot be rebuilt from its events. */
 export interface DamagedRun {
   run_id: string;
-  /** What is wrong, as a sentence. */
+  /** The problem, as a sentence. */
   damage: string;
 }
 
@@ -106,7 +106,7 @@ export interface RunQuery extends Partial<Record<FilterColumn, string>> {
   conversation?: string;
   /** Only the newest run of each conversation. */
   latest?: boolean;
-  /** Only runs that were asked with the token of this name. */
+  /** Only runs that were started with the token of this name. */
   asked_by?: string;
   /** Only runs that have not ended. */
   unfinished?: boolean;
@@ -116,13 +116,13 @@ export interface RunQuery extends Partial<Record<FilterColumn, string>> {
 
 export interface SearchQuery {
   /**
-   * Whole words, or several in a row. With a `*` at its end, the last word may go on. A run has all
-   * of them, in its prompt and its answer together.
+   * Whole words, or several in a row. With a `*` at its end, the last word may be a beginning. A
+   * run has all of them, in its prompt and its answer together.
    */
   terms: readonly string[];
   /** Runs older than this one. */
   before?: string;
-  /** Only runs that were asked with the token of this name. */
+  /** Only runs that were started with the token of this name. */
   asked_by?: string;
   limit: number;
 }
@@ -151,7 +151,7 @@ export interface RunHead {
   conversation: string;
 }
 
-/** What the finished runs of a conversation used, as their providers said. */
+/** The usage of the finished runs of a conversation, as their providers reported it. */
 export interface ConversationSums {
   runs: number;
   input_tokens: number;
@@ -169,11 +169,11 @@ export interface VerifyReport {
   problems: string[];
 }
 
-/** What the slow check of a live log has found. */
+/** The findings of the slow check of a live log. */
 export interface VerifiedReport {
   /** Where the current round is. */
   seq: number;
-  /** When the last whole round ended; null if there was none. */
+  /** When the last whole round ended; null before the first. */
   at: number | null;
   /** No round is in progress. */
   complete: boolean;
@@ -202,8 +202,8 @@ export interface PruneQuery {
   /** The current boot. Its finished runs are removed, and what `living` allows. */
   keep_boot: string;
   /**
-   * Streams of other machines in memory, at a position of the log. What the current boot began
-   * before it in others has ended, and goes like that of earlier boots. Absent: all of it stays.
+   * Streams of other machines in memory, at a position of the log. Other streams that the current
+   * boot began before it have ended, and go like those of earlier boots. Absent: all of them stay.
    */
   living?: { streams: readonly string[]; seq: number };
   /** Runs removed in one step. */
@@ -231,7 +231,7 @@ export interface RunBound {
   accepted_by: string | null;
 }
 
-/** What a log answers without a change. Each store has a class with these methods. */
+/** The reads of a log. Each store has a class with these methods. */
 export interface LogReads {
   /** Returns fewer than `limit` events if they are large, and none at the end. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
@@ -248,16 +248,16 @@ export interface LogReads {
    * A damaged run is marked.
    */
   listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
-  /** `answer`: without the long lists of what it was asked. */
+  /** `answer`: without the long lists of its input. */
   getRun(run_id: string, only?: 'answer'): Promise<RunRow | null>;
   /** Ids that begin with this text, in the order of ids. `asked_by` as in a list. */
   runsNamed(prefix: string, limit: number, asked_by?: string): Promise<string[]>;
   /**
    * The newest run; with an origin, the newest one from there. `asked_by`: the newest one that was
-   * asked with the token of this name, or by the home (null).
+   * started with the token of this name, or by the home (null).
    */
   lastRun(origin: string | null, asked_by?: string | null): Promise<string | null>;
-  /** The name of the token that asked a run. Null: the home did, or there is no such run. */
+  /** The name of the token that started a run. Null: the home did, or the run is unknown. */
   askerOf(run_id: string): Promise<string | null>;
   /**
    * The record of a finished run as JSON bytes, never parsed. Null if the run is unfinished or
@@ -287,11 +287,11 @@ export interface LogReads {
   /** Finished runs with these words, newest first. */
   searchRuns(query: SearchQuery): Promise<(FoundRun | DamagedRun)[]>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
-  /** What runs used, also those that were removed since. */
+  /** The usage of runs, also of those that were removed since. */
   usage(query: UsageQuery): Promise<UsageSums>;
 }
 
-/** What a read answers where its data are still JSON text: events, rows of runs, or neither. */
+/** The result of a read whose data are still JSON text: events, rows of runs, or neither. */
 export const READS = {
   readStream: 'events',
   lastEvent: 'event',
@@ -338,7 +338,7 @@ export interface EventStore extends LogReads {
   append(commit: Commit): Promise<AppendResult>;
   /** Creates the reserve again if it was used. True if it is there. */
   reserve(): Promise<boolean>;
-  /** Deletes the reserve, for other writes on a full disk. False if there was none. */
+  /** Deletes the reserve, for other writes on a full disk. False if there was no reserve. */
   spendReserve(): Promise<boolean>;
   /** About how many finished runs a search does not find yet. Absent: it finds all. */
   unindexedRuns?(): Promise<number>;
@@ -361,7 +361,7 @@ export interface EventStore extends LogReads {
    * Rebuilds damaged rows from their events.
    */
   verifyPart(now: number, restart: boolean): Promise<{ done: boolean; report: VerifiedReport }>;
-  /** What that check knows. */
+  /** The findings of that check. */
   verified(): Promise<VerifiedReport>;
   /** Waits for earlier calls. Afterwards only `open` works; other calls throw store_failed. */
   close(): Promise<void>;

@@ -15,7 +15,7 @@ const FIELDS = RUN_FIELDS.map((field) => `r.${field}`).join(', ');
 export const STORED_FIELDS =
   `select ${FIELDS}, d.fields as fields_digest ` +
   'from runs r left join run_digests d on d.run_id = r.run_id';
-/** `runs`: what gives the runs, as `r`. */
+/** `runs`: the source of the runs, as `r`. */
 export const storedRuns = (runs: string) =>
   `select ${FIELDS}, r.data as data, d.fields as fields_digest, d.data as data_digest ` +
   `from ${runs} left join run_digests d on d.run_id = r.run_id`;
@@ -28,7 +28,7 @@ export function damagedRun(run_id: string, problem: string): SvcError {
   });
 }
 
-/** What is wrong with a row itself, as the end of a sentence. */
+/** The problem of a row itself, as the end of a sentence. */
 export function storedProblem(row: StoredRun): string | null {
   return (
     fieldsProblem(row) ??
@@ -59,8 +59,8 @@ export class Projection {
   }
 
   /**
-   * What is wrong with the row of a run, as the end of a sentence. `data`: reads the texts too.
-   * `seq`: where the run was accepted. `isStrict`: throws the error of a damaged page.
+   * The problem of the row of a run, as the end of a sentence. `data`: reads the texts too. `seq`:
+   * where the run was accepted. `isStrict`: throws the error of a damaged page.
    */
   problemOf(run_id: string, seq: number, data: boolean, isStrict = false): string | null {
     try {

@@ -15,14 +15,14 @@ import { HOUR_MS, HOURS_KEPT } from './usage-sums.ts';
 export type Span = readonly [after: Key | null, before: Key | null];
 export type Key = readonly unknown[];
 
-/** What is to be counted again of the sums of usage, in the table `meta`. */
+/** The sums of usage that must be counted again, in the table `meta`. */
 export interface Recount {
   usage?: Span | undefined;
   cache_usage?: Span | undefined;
   embedding_usage?: Span | undefined;
   /** The runs that were accepted up to here are counted. */
   after: number;
-  /** What ended later was counted when it ended. */
+  /** Runs that ended later were counted at their end. */
   to_seq: number;
 }
 
@@ -33,7 +33,7 @@ export interface RecountPart {
   to_seq: number;
 }
 
-/** Remembers what is lost, in the transaction of the caller. */
+/** Remembers the lost rows, in the transaction of the caller. */
 export function saveRecount(db: Database.Database, recount: Recount): void {
   db.prepare(`insert or replace into meta (name, value) values ('recount', ?)`).run(
     JSON.stringify(recount),
@@ -42,7 +42,7 @@ export function saveRecount(db: Database.Database, recount: Recount): void {
 
 /**
  * Counts again a part of what a damaged page of the sums of usage had, as far as the log goes back.
- * It is one transaction, so a restart goes on where it was. `usages`: of the runs of the part that
+ * It is one transaction, so a restart resumes where it was. `usages`: of the runs of the part that
  * ends at `after`. Null: all is counted.
  */
 export function recountPart(

@@ -14,7 +14,7 @@ const LISTS = [
   'tool_calls',
 ] as const;
 
-/** Lists that say what a run was asked. */
+/** Lists with the input of a run. */
 const ASKED = ['messages', 'tools', 'response_format'] as const;
 
 /** How the conversation of a run began, by the request of the run. */
@@ -86,11 +86,11 @@ function lengthOf(value: unknown): number {
   return value == null ? 0 : JSON.stringify(value).length;
 }
 
-/** What is read of the stored data of a run, with references and then without. */
+/** How the stored data of a run are read: first with references, then without. */
 export interface RunForm {
-  /** What is needed of the data. References that are not in it are not followed. */
+  /** The needed part of the data. References outside it are not followed. */
   needs(data: string): string;
-  /** The data that are read, of what is needed. */
+  /** The result, from the needed part. */
   read(needed: string): string;
 }
 
@@ -108,7 +108,7 @@ export const TEXTS_ALONE: RunForm = {
   read: (data) => data,
 };
 
-/** Without the long lists of what the run was asked. */
+/** Without the long lists of the input. */
 const ANSWER_ALONE: RunForm = {
   needs: (data) => (hasReferences(data) ? withoutLong(data, ASKED, 'null') : data),
   read: (data) => data,

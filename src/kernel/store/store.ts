@@ -24,10 +24,10 @@ import {
 import type { RunUsage } from './usage.ts';
 
 /**
- * What a log answers: the methods of the port, on stored rows.
+ * The calls of a log: the methods of the port, on stored rows.
  *
- * Data stays the JSON text that is stored, so a thread can pass it on without parsing it.
- * The types follow from the port: a new method is declared there and implemented by each log.
+ * Data stays the JSON text that is stored, so a thread can pass it on without parsing it. The types
+ * follow from the port: a new method is declared there and implemented by each log.
  */
 export type Calls = { [M in PlainCall]: OnRows<EventStore[M]> } & {
   /** Opens the log. `damaged`: runs whose rows a quick check found damaged. */
@@ -101,7 +101,7 @@ export function createStore(log: StoredLog, options: StoreOptions = {}): EventSt
   const restored = async (method: keyof Calls, args: readonly unknown[], answer: unknown) => {
     await restorer.restore();
     if (method === 'usage') await restorer.counted;
-    // What it read may lack rows.
+    // Its result may lack rows.
     return Object.hasOwn(READS, method) ? log.ask(method, ...(args as [never])) : answer;
   };
   const reads = toReads(async (method, args) =>

@@ -91,7 +91,7 @@ const NONE: ReadonlyMap<string, string> = new Map();
 
 /**
  * The text with all its references expanded. `read` finds a text, or throws. Throws store_corrupt
- * for a reference that is none, and beyond all bounds.
+ * for an invalid reference, and beyond all bounds.
  */
 export function expand(text: string, read: (digest: string) => string): string {
   const known = new Map<string, string>();
@@ -121,10 +121,10 @@ export function damagedText(problem: string): SvcError {
   return new SvcError('store_corrupt', `A text of the log ${problem}.`);
 }
 
-/** What is wrong with a row that refers to such a text, as the end of a sentence. */
+/** The problem of a row that refers to such a text, as the end of a sentence. */
 export const USES = 'uses a text that is missing or damaged';
 
-/** The member of an object as it is in its JSON; null if there is none. */
+/** The member of an object as it is in its JSON; null if it is absent. */
 export function memberOf(data: string, name: string): string | null {
   let found: string | null = null;
   const look = (value: Compactor, key: string) => {
@@ -253,7 +253,7 @@ class Compactor {
     let escapes: number;
     do {
       end = json.indexOf('"', end + 1);
-      if (end < 0) throw damagedText('is no JSON');
+      if (end < 0) throw damagedText('is not JSON');
       escapes = 0;
       while (json.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes += 1;
     } while (escapes % 2 === 1);
@@ -286,7 +286,7 @@ class Compactor {
 
   private here(): number {
     const char = this.json.charCodeAt(this.at);
-    if (Number.isNaN(char)) throw damagedText('is no JSON');
+    if (Number.isNaN(char)) throw damagedText('is not JSON');
     return char;
   }
 }

@@ -2,16 +2,16 @@ import { COUNTED, type Tokens } from '../../../machines/price.ts';
 import type { ColumnType } from './columns.ts';
 
 /**
- * What was used in hours, summed by provider and model.
+ * Usage by hour, summed by provider and model.
  *
- * 1. Names are texts of clients, so rows are bounded: of an hour, of a day, and of an answer. What
- *    has no row of its name is counted under `OTHER_MODELS` and `OTHER_CLIENTS` of its provider.
+ * 1. Names are texts of clients, so rows are bounded: of an hour, of a day, and of an answer. Usage
+ *    without a row of its name is counted under `OTHER_MODELS` and `OTHER_CLIENTS` of its provider.
  * 2. From half of the rows of an hour on, only clients are counted together.
  * 3. A run without tokens makes no row of its name.
  * 4. After `HOURS_KEPT` the hours of a day become one row each of its largest names.
  */
 
-/** Of what had a price when it was asked: its tokens, and what they cost then. */
+/** The tokens of usage that had a price when its run was accepted, and their cost then. */
 export type Priced = Readonly<Record<`priced_${keyof Tokens}` | 'cost', number>>;
 export const PRICED = ['cost', ...COUNTED.map((name) => `priced_${name}` as const)] as const;
 
@@ -25,9 +25,9 @@ export interface UsageQuery {
   from_hour: number;
   /** The first hour after them. */
   before_hour?: number;
-  /** What is summed apart, besides provider and model. */
+  /** A further key of the sums, besides provider and model. */
   key: 'day' | 'client' | null;
-  /** Only what this client used. */
+  /** Only the usage of this client. */
   client?: string | null;
 }
 
@@ -53,7 +53,7 @@ export interface UsageSum extends Priced {
 }
 
 export interface UsageSums {
-  /** The first hour that is counted at all; null if there is none. */
+  /** The first hour that is counted at all; null if nothing is counted. */
   since_hour: number | null;
   sums: UsageSum[];
 }
@@ -74,7 +74,7 @@ export const NAME_CHARS_MAX = 200;
 export const OTHER_CLIENTS = '(other clients)';
 export const OTHER_MODELS = '(other models)';
 
-/** A table of sums: what its rows of an hour differ in, and what it sums. */
+/** A table of sums: its key columns and its summed columns. */
 export interface Shape {
   readonly table: string;
   readonly key: readonly string[];
@@ -109,8 +109,8 @@ export function firstHour(from_hour: number, now_hour: number): number {
 }
 
 /**
- * A query of the largest sums in a part of a table. The rest has the names of the others.
- * Both databases read it. `columns` are what the sums differ in, as the expressions of their names.
+ * A query of the largest sums in a part of a table. The rest has the names of the others. Both
+ * databases read it. `columns`: the SQL expression of each key column, by its name.
  */
 export function largestSums(
   shape: Shape,
@@ -132,7 +132,7 @@ export function largestSums(
     group by ${places} order by ${places}`;
 }
 
-/** The column, or the name of the others. `expression`: what it is read from. */
+/** The column, or the name of the others. `expression`: the SQL source of the column. */
 function named(column: string, expression: string | undefined, condition: string): string {
   const other =
     column === 'model' ? OTHER_MODELS : expression?.startsWith('client') ? OTHER_CLIENTS : null;

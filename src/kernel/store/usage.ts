@@ -19,16 +19,16 @@ import {
 } from './usage-sums.ts';
 
 /**
- * Two tables that are derived from the log: what runs used, and which runs went to a cloud.
- * A third one has what embeddings used: see `usage-sums.ts`.
+ * Two tables that are derived from the log: the usage of runs, and which runs went to a cloud. A
+ * third one has the usage of embeddings: see `usage-sums.ts`.
  *
  * 1. A run is counted once, in the transaction of its last event.
  * 2. Removed history stays counted. The only text of a user is the name of the client.
  * 3. A log of an older version is counted when it is first opened, as far as it goes back.
- * 4. An older version writes `usage` by position. So what it does not know is in a table beside it.
+ * 4. An older version writes `usage` by position. So newer columns are in a table beside it.
  */
 
-/** What one run used, when it ended. */
+/** The usage of one run, at its end. */
 export interface RunUsage {
   /** Hours since 1970. */
   hour: number;
@@ -150,7 +150,7 @@ export class UsageTable {
     this.embeddings = new EmbeddingTable(db);
   }
 
-  /** In the transaction of the caller. Of tables that were damaged, only to what is lost. */
+  /** In the transaction of the caller. In damaged tables, only to lost rows. */
   add(usage: RunUsage, isLost = true, isLostBeside = true): void {
     this.runs.add({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 }, isLost, isLostBeside);
   }
@@ -198,7 +198,7 @@ export type RunSum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & {
 };
 
 /**
- * A table beside the log, which follows from it: what requests for embeddings used at cloud
+ * A table beside the log, which follows from it: the usage of requests for embeddings at cloud
  * providers.
  *
  * 1. A request is counted with an estimate, in the transaction of the event that it is sent.
@@ -206,7 +206,7 @@ export type RunSum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & {
  * 3. Removed history stays counted. The table has no text of a user but the name of the client.
  */
 
-/** What one event changes. The numbers of a correction may be negative. */
+/** The changes by one event. The numbers of a correction may be negative. */
 export interface EmbeddingUsage {
   /** Hours since 1970. */
   hour: number;
@@ -240,7 +240,7 @@ export function embeddingUsage({ type, at, data }: StoredEvent): EmbeddingUsage 
   };
 }
 
-/** What changes when the number of tokens does. */
+/** The columns that change with the number of tokens. */
 function pricedInput(
   { price }: Pick<EmbeddingSent, 'price'>,
   { before, after }: { before: number; after: number },

@@ -11,8 +11,8 @@ import { WordSearch } from './word-search.ts';
  *
  * 1. It follows the log in steps, behind the commits. `meta` has how far it is, so a kill costs at
  *    most a step. A search takes the steps that are due first.
- * 2. What it has of a run goes with the row, and is overwritten in the file. SQLite asks for the
- *    words that go, so they go before the row and its texts do.
+ * 2. The words of a run go with its row, and are overwritten in the file. SQLite asks for the words
+ *    that go, so they go before the row and its texts do.
  * 3. A damaged index is dropped, and stops no commit. The next open begins a new one.
  * 4. A new index of an old log is built in steps too, the newest runs first. Runs that end
  *    meanwhile are indexed as always.
@@ -44,12 +44,12 @@ const ALL_TO = SET_TO.replace('?', 'coalesce((select max(seq) from events), 0)')
 const [STEP_RUNS, STEP_CHARS] = [100, 1_048_576];
 /** Most events that a step looks at, and that another process may have to look at again. */
 const [STEP_EVENTS, UNSAVED_EVENTS] = [5_000, 100_000];
-/** Rows that a count looks at. What is beyond them is estimated from them. */
+/** Rows that a count looks at. The rest is estimated from them. */
 const COUNT_ROWS = 2_000;
 
 const DROP = `drop trigger if exists run_words_removed; 
 drop table if exists run_words; drop view if exists run_words_source;`;
-/** What takes the words of a row out of the index. */
+/** Removes the words of a row from the index. */
 const FORGET = `insert into run_words (run_words, rowid, prompt, answer)
   select 'delete', old.accepted_seq, ${textsIn('old.data').join(', ')}
   where json_valid(old.data) and ${hasRun('old.accepted_seq')};`;

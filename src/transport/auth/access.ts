@@ -13,18 +13,18 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
  * Checks who may send a request over TCP. HTTP requests and WebSocket upgrades have the same rules.
  *
  * 1. Host names this machine and our port, over TLS a name of our certificate, or is one of
- *    `allowed_hosts`. A page that resolves its own name to us is refused: it has no such name.
- *    A request with a valid token and without Origin is no such page, whatever its Host: clients in
- *    containers know this machine by other names. Neither is a health probe.
+ *    `allowed_hosts`. A page that resolves its own name to us is refused: it has no such name. A
+ *    request with a valid token and without Origin is not such a page, whatever its Host: clients
+ *    in containers know this machine by other names. Neither is a health probe.
  * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. A page of this machine and
  *    an app need no setting if they bring a valid token: no other page can know it. The origin
  *    `null` is refused, because any site can send it.
- * 3. What is not public needs a token, compared in constant time, or the cookie of a session. The
- *    token comes as `Authorization: Bearer`, as `x-api-key`, or in the path. Different ones are
- *    refused.
+ * 3. A route that is not public needs a token, compared in constant time, or the cookie of a
+ *    session. The token comes as `Authorization: Bearer`, as `x-api-key`, or in the path. Different
+ *    ones are refused.
  * 4. A browser sends a cookie for any page. So a request with a cookie must come from our own page,
  *    and the browser must say so.
- * 5. What a session or a token admitted ends with it: `admit` returns the signal.
+ * 5. Work that a session or a token admitted ends with it: `admit` returns the signal.
  * 6. A request over the local socket passes. Its file mode is the authentication, and no browser
  *    can send one.
  */
@@ -120,7 +120,7 @@ export function createAccess({
   return {
     checkSource(request, level) {
       checkTarget(request.url ?? '');
-      // A header that is left out could be the one that counts.
+      // An omitted header could be the one that decides.
       if (request.rawHeaders.length > 2 * HEADERS_MAX)
         throw new SvcError(
           'headers_too_large',
@@ -267,7 +267,7 @@ function defaultPort(socket: Socket): number {
   return isSecure(socket) ? 443 : 80;
 }
 
-/** What the request has as its token, once for each place. Empty text: the place has none. */
+/** The tokens of the request, one for each place. Empty text: the place has none. */
 function sentTokens(request: IncomingMessage): string[] {
   const { headersDistinct } = request;
   const inPath = pathTokenOf(request);

@@ -23,7 +23,7 @@ interface Live {
  * 1. A token is on disk before it is valid, and off the disk before it is invalid. So a restart
  *    changes nothing.
  * 2. Only its creation returns a token. Hashes are compared in constant time.
- * 3. What a token admitted ends with it: each token has a signal.
+ * 3. Work that a token admitted ends with it: each token has a signal.
  * 4. A token of a process ends with it, also when that was killed, or while no daemon ran.
  * 5. A use is remembered at once, and written at most once in `WRITE_EVERY_MS`.
  */
@@ -153,7 +153,7 @@ export class NamedTokens {
       this.look ??= setInterval(() => void this.endOver(), LOOK_EVERY_MS).unref();
   }
 
-  /** Revokes the tokens whose process has ended. What cannot be written is tried again. */
+  /** Revokes the tokens whose process has ended. A failed write is tried again. */
   private async endOver(): Promise<void> {
     const bound = [...this.live.values()].filter(({ entry }) => entry.process !== undefined);
     for (const each of bound) {

@@ -41,7 +41,7 @@ export interface Sessions {
 
 export interface NewSession {
   cookie: string;
-  /** Names the session in requests for a proof. It is no secret. */
+  /** Names the session in requests for a proof. It is not a secret. */
   id: string;
   /** The secret with which the daemon proves itself to the page of this session. */
   key: string;

@@ -43,7 +43,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, says:
       named,
       isLocal: (socket) => locals.has(socket),
     } satisfies AccessOptions,
-    /** What the local socket issues and changes. */
+    /** The secrets that the local socket issues and changes. */
     methods: {
       token: () => token.current,
       changeToken: async (): Promise<string> => {
@@ -56,7 +56,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, says:
       ticket: (over: () => void): string => sessions.ticket(over),
       signInPage: (url: string): Promise<SignInPage> => writeSignInPage(paths.signIn, url),
     } satisfies Partial<Home>,
-    /** Writes what is not written yet. */
+    /** Writes the last uses of tokens that are not on disk yet. */
     close: () => named.close(),
     /** Marks a connection of the local socket. */
     admit: (socket: object): void => void locals.add(socket),
@@ -67,7 +67,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, says:
  * The valid token.
  *
  * 1. A new token is on disk before it is valid, so that a restart never restores the old one.
- * 2. What the old token admitted ends with it: the signal of the old token is aborted.
+ * 2. Work that the old token admitted ends with it: the signal of the old token is aborted.
  */
 class Token {
   private readonly file: string;

@@ -6,7 +6,7 @@ import { digestOf, isSame } from './session.ts';
 
 /** The tokens that let a client in. */
 export interface TokenSources {
-  /** The token of the home. Null while there is none. */
+  /** The token of the home. Null while it has none. */
   token(): string | null;
   /** Aborted when the present token of the home becomes invalid. */
   tokenEnded?(): AbortSignal;

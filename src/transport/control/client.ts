@@ -11,7 +11,7 @@ import type { Events, Method, Results } from './protocol.ts';
  * 1. Every wait ends: by time, by abort, or with the connection, which ends all open requests with
  *    connection_lost.
  * 2. Unread events are bounded: the socket is paused until they are read.
- * 3. Only the frame of an answer is checked. A line that is no answer ends the connection.
+ * 3. Only the frame of an answer is checked. A line that is not an answer ends the connection.
  * 4. A connection that is reset before any answer was not read. The client then checks that a
  *    daemon is there at all.
  * 5. The caller explains a connection that closes before any answer, if it knows why.
@@ -42,7 +42,7 @@ export interface ConnectOptions {
   answer_bytes_max?: number;
   /** Explains a connection that closed before any answer. Null if the reason is unknown. */
   whyUnread?: () => Promise<SvcError | null>;
-  /** What the user sees of an error that the daemon sent. */
+  /** Returns the error that the user sees for an error of the daemon. */
   explain?: (error: SvcError) => SvcError;
 }
 

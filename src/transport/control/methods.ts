@@ -186,10 +186,10 @@ export function statusWork({
   };
 }
 
-/** A server of tools starts when it is asked for. */
+/** A tool server starts when it is needed. */
 const AT_REST: ReadonlySet<string> = new Set(['stopped', 'disabled']);
 
-/** A cloud provider that was not asked yet is `unknown`, which is no fault. */
+/** A cloud provider that was not called yet is `unknown`, which is not a fault. */
 const FAILING: ReadonlySet<string> = new Set([
   'degraded',
   'unavailable',

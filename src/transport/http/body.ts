@@ -62,7 +62,7 @@ export async function readForm(
     const form = await new Response(new Uint8Array(bytes), { headers }).formData();
     return { form: form as FormData, bytes: bytes.length };
   } catch (cause) {
-    throw new SvcError('invalid_request', 'The body is no form that can be read.', { cause });
+    throw new SvcError('invalid_request', 'The body is not a readable form.', { cause });
   }
 }
 
@@ -78,8 +78,8 @@ function checkUnread(req: IncomingMessage, res: ServerResponse, limit: number): 
 }
 
 /**
- * A page of another origin may send any other type without asking the daemon first. Programs that
- * are no browser often name none, or that of a form.
+ * A page of another origin may send any other type without asking the daemon first. Other programs
+ * often omit the type, or send that of a form.
  */
 function isFromPage({ headers }: IncomingMessage): boolean {
   return headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;

@@ -59,7 +59,7 @@ export const consoleRoutes: readonly Route[] = [
     access: 'public',
     summary:
       'The console: a page for all this. `svc console` opens it signed in. ' +
-      'A client that is no browser gets a sentence.',
+      'Other clients get one line of text.',
     headers: ['Accept', ...STATIC_HEADERS],
     answers: {
       ...staticAnswers('text/html'),

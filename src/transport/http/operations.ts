@@ -17,8 +17,8 @@ import { runDifferences } from './runs.ts';
  * Changes of models and providers, as the console makes them.
  *
  * 1. Each needs the scope `admin`, which the session of a browser has.
- * 2. A request names no key, no file and no server elsewhere. So it can send no secret of the
- *    daemon to an address of its choice.
+ * 2. A request names no key, no file and no server elsewhere. So a request cannot send a secret of
+ *    the daemon to an address of its choice.
  */
 
 const removeInput = named('RemoveInput', object({ model: name() }));
@@ -90,13 +90,16 @@ async function addProvider({
   sendJson(res, 200, await runtime.providers.add({ id, ...options }));
 }
 
-/** What HTTP does its way: other headers or forms of an answer, or a narrower request. */
+/**
+ * Operations that HTTP answers its own way: other headers or forms of an answer, or a narrower
+ * request.
+ */
 const differences: Differences = {
   ...runDifferences,
   ...changes,
   report,
   rerank: {
-    // Programs of others send fields of their service.
+    // Third-party programs send fields of their own service.
     unknownFields: 'may refuse',
     async answer(context: Context<unknown, RerankInput>) {
       const { req, res, runtime } = context;

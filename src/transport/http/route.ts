@@ -35,7 +35,7 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   asksModel?: true;
   /**
    * Fields that the schema of the body does not have. `ignore` leaves them out, and says so: for
-   * the programs of others. `may refuse`: the setting `strict_requests` refuses them. Absent: they
+   * third-party programs. `may refuse`: the setting `strict_requests` refuses them. Absent: they
    * are refused, since they are most often typing mistakes.
    */
   unknownFields?: 'ignore' | 'may refuse';
@@ -58,7 +58,7 @@ export type Route = Row<QuerySchema, v.GenericSchema> & {
   answer: (context: Context<never, never>) => void | Promise<void>;
 };
 
-/** What differs from the routes that operations get. `check`: before the operation is called. */
+/** The differences from the routes that operations get. `check`: before the operation is called. */
 export type Differences = Partial<
   Record<
     OperationName,
@@ -82,12 +82,12 @@ export function route<Q extends QuerySchema, B extends v.GenericSchema>(row: Row
   return row as unknown as Route;
 }
 
-/** What a token needs for the route. */
+/** The scope that a token needs for the route. */
 export function scopeOf({ scope, method }: Pick<Route, 'scope' | 'method'>): NeededScope {
   return scope ?? (method === 'GET' ? 'any' : 'run');
 }
 
-/** What a handler works with. */
+/** The context of a handler. */
 export interface Context<Q = unknown, B = unknown> {
   req: Request;
   res: ServerResponse;

@@ -63,7 +63,7 @@ function diagram(name: string): StaticFile {
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** What WebSockets are opened with. Another request to these targets is refused. */
+/** The targets of WebSockets. Another request to these targets is refused. */
 const refusePlain = () => {
   throw new SvcError('upgrade_required');
 };

@@ -14,7 +14,7 @@ import { type Context, type Differences, route } from './route.ts';
 import { clientGone, clientOf, withKey } from './run-request.ts';
 import { streamEvents, streamRun } from './sse.ts';
 
-/** What HTTP does its way with runs. */
+/** Operations on runs that HTTP answers its own way. */
 export const runDifferences: Differences = {
   'run.start': {
     headers: ['Idempotency-Key', 'X-Svc-Client'],

@@ -72,7 +72,7 @@ export interface Http {
    * port_in_use, address_refused.
    */
   listen(host: string, port: number): Promise<string>;
-  /** What is wrong with the address; null when nothing is. */
+  /** The problem with the address; null if there is no problem. */
   warning(): string | null;
   /** Ends streams with a last event, lets answers finish for a moment, and closes the rest. */
   close(): Promise<void>;
@@ -226,7 +226,7 @@ export function createHttp(options: HttpOptions): Http {
       otherLoopback === null || otherLoopback.taken === null
         ? null
         : [
-            `Another program listens on ${otherLoopback.taken}, so what is sent to localhost may ` +
+            `Another program listens on ${otherLoopback.taken}, so requests to localhost may ` +
               'reach it.',
             'Use 127.0.0.1, and never send the token to localhost.',
           ].join(' '),
@@ -379,7 +379,7 @@ class Traffic {
   }
 }
 
-/** The parameters. Throws invalid_request for one that the route does not have. */
+/** The parameters. Throws invalid_request for a parameter that the route does not have. */
 function queryOf({ query }: Route, req: Context['req'], limits: Context['limits']): unknown {
   if (query === undefined) return {};
   return readQuery(req.originalUrl, typeof query === 'function' ? query(limits) : query);

@@ -60,7 +60,7 @@ export function streamEvents(
   );
 }
 
-/** What the run waits for. It is no event of the log, so it has no id. */
+/** The state of a waiting run. It is not an event of the log, so it has no id. */
 function waitText(wait: RunWait): string {
   const [name, data] =
     'loading' in wait ? ['model.loading', wait.loading] : ['queue.position', wait];

@@ -8,14 +8,14 @@ import { answerEnds, clientOf } from '../http/run-request.ts';
 import { sendLive } from '../stream/live.ts';
 import type { Perform } from './tools.ts';
 
-/** POST /mcp: svc as a server of MCP over streamable HTTP, without sessions. */
+/** POST /mcp: svc as an MCP server over streamable HTTP, without sessions. */
 export const mcpRoute = route({
   method: 'POST',
   path: '/mcp',
   access: 'token',
   // Each tool needs what its operation needs.
   scope: 'any',
-  summary: 'A message of the Model Context Protocol: svc as a server of tools.',
+  summary: 'A message of the Model Context Protocol: svc as a tool server.',
   headers: ['Mcp-Protocol-Version'],
   body: v.looseObject({}),
   answers: { 200: [{ type: 'application/json' }, { type: 'text/event-stream' }], 202: null },

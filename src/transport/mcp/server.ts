@@ -14,7 +14,7 @@ export interface McpServerOptions {
 }
 
 /**
- * A server of MCP for one connection, or for one request over HTTP. It owns nothing: the tools are
+ * An MCP server for one connection, or for one request over HTTP. It owns nothing: the tools are
  * operations of the daemon. An error of an operation is a result that the model can read.
  */
 export function mcpServer({ version, tools, gone, result_bytes }: McpServerOptions): Server {

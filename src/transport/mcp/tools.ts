@@ -20,7 +20,7 @@ export interface Reply {
   event(event: unknown): Promise<void>;
 }
 
-/** What a client of MCP sees of a tool, and what it does. */
+/** A tool as an MCP client sees it, and its function. */
 export interface OfferedTool {
   name: string;
   description: string;
@@ -35,7 +35,7 @@ export interface Progress {
   progress(characters: number): Promise<void>;
 }
 
-/** Without `null`: a model leaves out what it does not choose. */
+/** Without `null`: a model leaves out fields that it does not choose. */
 const CONVERSION: ConversionConfig = {
   target: 'draft-2020-12',
   typeMode: 'input',
@@ -47,7 +47,7 @@ const CONVERSION: ConversionConfig = {
 };
 const isNoNull = ({ type }: { type?: unknown }) => type !== 'null';
 
-/** The tools without what performs them. They never change, and the conversion takes long. */
+/** The tools without their functions. They never change, and the conversion takes long. */
 const OFFERED = rows.flatMap(([operation, { tool, summary = '', http = 'GET', ...row }]) => {
   if (tool === undefined) return [];
   const { name, fixed, params = row.params as v.ObjectSchema<v.ObjectEntries, undefined> } = tool;

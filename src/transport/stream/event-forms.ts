@@ -89,7 +89,7 @@ export class Frames implements SharedBytes {
   }
 }
 
-/** What is before and behind the JSON of an event, which has so many bytes. */
+/** The bytes before and after the JSON of an event, which has so many bytes. */
 type Frame = (event: StoredEvent, length: number) => [Buffer, Buffer];
 
 const NOTHING = Buffer.alloc(0);

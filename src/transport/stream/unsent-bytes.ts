@@ -43,10 +43,10 @@ export interface Outflow {
 export class UnsentBytes {
   bytes = 0;
   /**
-   * What all clients together write in one turn. A write copies its bytes to the system at once,
-   * and the event loop accepts one new connection a turn. Without a bound, one event for a thousand
-   * followers delays `/livez` by a thousand writes. A turn that accepted a connection is skipped,
-   * since more connections may wait.
+   * Bytes that all clients together write in one turn. A write copies its bytes to the system at
+   * once, and the event loop accepts one new connection a turn. Without a bound, one event for a
+   * thousand followers delays `/livez` by a thousand writes. A turn that accepted a connection is
+   * skipped, since more connections may wait.
    */
   readonly writes = new TurnBudget({ turn_bytes: TURN_BYTES, work_bytes: WRITE_BYTES });
   private readonly bytes_max: number;

@@ -67,7 +67,7 @@ interface Connected {
   gone: AbortSignal;
 }
 
-/** What is at a path. `open` reads the query, and returns what sends the data. */
+/** The stream at a path. `open` reads the query, and returns the function that sends the data. */
 interface Place {
   scope: 'read' | 'run' | 'approve';
   sockets: WebSocketServer;

@@ -11,11 +11,11 @@ import { ALL, foldOf, requestOfResponse } from './read.ts';
 import { servedId } from './served-items.ts';
 
 /**
- * A request that ends with approval responses. The run that asked for them goes on, and the
- * response has what follows. So of the request only these responses count.
+ * A request that ends with approval responses. The run that asked for them continues, and the
+ * response has what follows. Other items of the request have no effect.
  *
- * A decision that is there already is no new one. So a client may send its request again, also one
- * whose token decides nothing, once a person has decided.
+ * A repeated decision is not a new one, so a client may send its request again. Once a person has
+ * decided, so may a client whose token cannot decide.
  */
 export async function continuedBy(
   runtime: Pick<Runtime, 'runs' | 'approvals'>,
@@ -58,8 +58,8 @@ export async function continuedBy(
     );
   const wasBackground = source.fields.background === true;
   if (background != null && background !== wasBackground)
-    throw wrong('background', `background must be ${wasBackground}: the same run goes on.`);
-  // What is denied begins nothing, so the run still waits until all is decided.
+    throw wrong('background', `background must be ${wasBackground}: the same run continues.`);
+  // A denied call begins nothing, so the run still waits until all is decided.
   for (const answer of decided.toSorted((a, b) => Number(a.approve) - Number(b.approve)))
     await decide(runtime, run_id, answer);
   response.goOn();

@@ -11,15 +11,14 @@ import type { Message, OutputPart, TextPart } from '../../../contract/messages/p
 
 const BEGIN = 'svc-summary-1:';
 
-/** What clients get of an answer that is a summary. */
+/** The form in which clients get a summary. */
 export function sealed(answer: readonly OutputPart[]): string {
   const texts = answer.map((part) => (part.type === 'text' ? part.text : ''));
   return BEGIN + texts.join('').trim();
 }
 
 /**
- * What a later request has in place of the compacted part, as a message of the user. Throws
- * invalid_request.
+ * The summary in place of the compacted part, for a message of the user. Throws invalid_request.
  */
 export function summaryPart(encrypted_content: string, at: string): TextPart {
   if (!encrypted_content.startsWith(BEGIN))
@@ -48,7 +47,7 @@ export const ASK_SUMMARY: Message = {
   ],
 };
 
-/** What stays of the messages that a run compacted. */
+/** The messages that a compaction keeps. */
 export function keptMessages(messages: readonly Message[]): Message[] {
   return messages.filter((message) => isKept(message) && !isAsk(message));
 }

@@ -27,7 +27,7 @@ const BEGIN = '{"input":"';
 export class InputReader {
   /** `begin`: before the text. `raw`: the arguments are the text. `other`: only the end decides. */
   private state: 'begin' | 'text' | 'raw' | 'other' | 'over' = 'begin';
-  /** What is not read yet: the begin, or an escape that is cut. */
+  /** Characters that are not read yet: the beginning, or an incomplete escape. */
   private rest = '';
 
   /** The input in one more piece of the arguments. */
@@ -48,7 +48,7 @@ export class InputReader {
     // The input ends inside the text, or has an escape that JSON does not know.
     if (state === 'text') return written.replace(/"\s*\}?\s*$/, '');
     const { input } = asRecord(parseForeignJson(written));
-    // The input is no JSON, so it is the text.
+    // The input is not JSON, so it is the text.
     return typeof input === 'string' ? input : written;
   }
 

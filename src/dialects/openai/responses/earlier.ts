@@ -16,8 +16,8 @@ export interface Earlier {
 export const NOTHING: Earlier = { messages: [], toolbox: NO_TOOLS };
 
 /**
- * The conversation of an earlier response. `unstored`: also of one that its client asked with
- * `store: false`. Throws previous_response_not_found.
+ * The conversation of an earlier response. `unstored`: also finds a response with `store: false`.
+ * Throws previous_response_not_found.
  */
 export async function conversationOf(
   runtime: Pick<Runtime, 'runs'>,
@@ -49,7 +49,7 @@ export async function conversationOf(
   }
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
   if (all.length === 0)
-    throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);
+    throw wrong(PREVIOUS, `The log does not keep the input of the response ${id}.`);
   const answer = said.output_parts ?? [{ type: 'text' as const, text: said.output }];
   // A turn that also calls functions of the client ends the run. svc carries out none of its calls.
   const isServed = (called: string) => tools.some((tool) => tool.name === called && tool.server);

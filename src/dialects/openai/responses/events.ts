@@ -66,7 +66,7 @@ interface Shown {
  *    for approvals. The next response of the run has what follows.
  */
 export class ResponseEvents {
-  /** What was asked, at the target that answers. */
+  /** The request, with the target that answers. */
   source: ResponseRequest;
   /** The version of the last event of the run. */
   version = 0;
@@ -82,16 +82,16 @@ export class ResponseEvents {
   private readonly shown = new Map<number, Shown>();
   /** The part whose content has not ended. Calls are not counted. */
   private open: Shown | null = null;
-  /** Makes each output item. `status`: of one that has not ended. */
+  /** Makes each output item. `status`: the status of an item that has not ended. */
   private output: ((status: ItemStatus) => Item)[] = [];
   readonly served = new ServedCalls();
-  /** What the responses of the run before this one say. Null: there is none. */
+  /** Items of the earlier responses of the run. Null: there are no earlier responses. */
   private said: Item[] | null = null;
-  /** How what the one before asked was decided. */
+  /** The decisions on the approvals that the previous response asked for. */
   answers: Item[] = [];
   /** The output index of each call that svc carries out. */
   private readonly places = new Map<number, number>();
-  /** Of the turns of the run, and how many of them were before this response. */
+  /** The usage of each turn of the run, and how many turns were before this response. */
   private readonly usages: Usage[] = [];
   private used = 0;
   private started = false;
@@ -105,7 +105,7 @@ export class ResponseEvents {
     this.state = { ...GOES_ON, status: isQueued ? 'queued' : 'in_progress' };
   }
 
-  /** Begins the response after the one that asked for approvals just now. */
+  /** Begins the response that follows the one that just asked for approvals. */
   goOn(): void {
     this.before = 0;
     this.source = { ...this.source, part: this.served.asked.length };
@@ -125,7 +125,7 @@ export class ResponseEvents {
     return this.status !== 'queued' && this.status !== 'in_progress';
   }
 
-  /** The number of the last event. -1: there was none. */
+  /** The number of the last event. -1: before the first event. */
   get last(): number {
     return this.before > 0 ? -1 : this.number - 1;
   }
@@ -134,7 +134,10 @@ export class ResponseEvents {
     return this.status === 'completed' || this.status === 'incomplete';
   }
 
-  /** What the complete responses of the run say, and what they asked. Null: none is complete. */
+  /**
+   * The items of the complete responses of the run, with the decisions between them. Null: no
+   * response is complete.
+   */
   get conversation(): Item[] | null {
     if (!this.isComplete && this.said === null) return null;
     const last = this.isComplete ? this.items('completed') : [];
@@ -206,7 +209,7 @@ export class ResponseEvents {
     return types.map((type) => this.event(`response.${type}`, { response: this.response() }));
   }
 
-  /** A response that goes on with the run of the one before. */
+  /** A response that continues the run of the previous one. */
   private continued(at: number): ResponseEvent[] {
     this.source = { ...this.source, created_at: at };
     return this.whole('created', 'in_progress');
@@ -368,7 +371,7 @@ export class ResponseEvents {
     });
   }
 
-  /** The model has called tools of servers, and is asked again later. */
+  /** The model has called tools of servers, and is called again later. */
   private turned(usage: Usage): ResponseEvent[] {
     const events = this.close('completed');
     this.usages.push(usage);

@@ -50,7 +50,7 @@ const format = v.variant(
 );
 const ONLY_OWN = 'svc has no such things beside its runs.';
 
-/** What is asked, and with which tools. */
+/** The conversation of a request, and its tools. */
 const options = {
   model: sampling.model,
   input: v.nullish(v.union([text, inputItems], 'must be a text, or a list of items.')),

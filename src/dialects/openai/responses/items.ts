@@ -83,7 +83,7 @@ function encrypted(opaque: Opaque | undefined): { encrypted_content?: string } {
   return opaque === undefined ? {} : { encrypted_content: sealed(opaque) };
 }
 
-/** The item before a call, with what the provider must get back with it. */
+/** The item before a call, with the opaque data that the provider needs back. */
 export function itemsBefore(run_id: string, part: OutputPart, index: number): Item[] {
   const encrypted_content = part.type === 'tool_call' ? sealedBeside(part) : null;
   if (encrypted_content === null) return [];
@@ -96,7 +96,7 @@ export function at({ id, output_index }: { id: string; output_index: number }): 
   return { item_id: id, output_index };
 }
 
-/** What the events of a text are called. */
+/** The names of the events of a text. */
 export const NAMES = {
   text: 'output_text',
   reasoning: 'reasoning_summary_text',
@@ -119,7 +119,7 @@ export function isThought(part: OutputPart): boolean {
   return part.type === 'reasoning' && part.text === '';
 }
 
-/** This API has a place only for what is opaque in reasoning. */
+/** This API has a field for opaque data only in reasoning. */
 export function isHidden(part: OutputPart): boolean {
   return part.type !== 'tool_call' && part.type !== 'reasoning' && part.text === '';
 }
@@ -171,7 +171,7 @@ export function inputItems(
   return items.map((item, n) => ({ ...item, id: run_id.replace(RUN, `in_$1_${first + n}`) }));
 }
 
-/** A call that a server of tools carried out, as a client sent it. */
+/** A call that a tool server carried out, as a client sent it. */
 function servedItem(
   { name, server }: SentName,
   written: string,

@@ -19,7 +19,8 @@ import { nameInRun, type SentNames } from './tools.ts';
  * 1. What a model said in one turn is one message: reasoning, then text, then calls.
  * 2. A result of a tool follows its call, in this input or before it.
  * 3. A reference is replaced by the output item that it names.
- * 4. `sent` has the calls that are other ones in a message, by their id. Absent: there is none.
+ * 4. `sent`: the client's names of calls, by call id, where the run has others. Absent: none
+ *    differ.
  * 5. An image in a result is in a message of the user after it: most models see images only there.
  */
 export async function messagesOf(
@@ -140,7 +141,7 @@ function itemParts(item: ModelItem, at: string): OutputPart[] {
   return [{ type: 'reasoning', text, ...(opaque === null ? {} : { opaque }) }];
 }
 
-/** What only the author of an item can read. An id of svc is not that of the author. */
+/** Data that only the author of an item can read. An id of svc is not that of the author. */
 function encryptedIn(
   { id, summary, content, encrypted_content }: Extract<ModelItem, { type: 'reasoning' }>,
   param: string,

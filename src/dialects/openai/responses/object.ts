@@ -11,7 +11,7 @@ import { type SentNames, shownChoice, shownTools, type Toolbox } from './tools.t
 /** The `api` of the runs that are responses. */
 export const RESPONSES = 'openai.responses';
 
-/** What a run does not know of its response. It is in the log, as `asked_as.fields`. */
+/** Fields of a response that its run does not have. They are in the log, as `asked_as.fields`. */
 export interface ResponseFields {
   /** The first message is the instructions. The next response does not inherit them. */
   instructions?: true;
@@ -26,13 +26,13 @@ export interface ResponseFields {
   new_messages?: number;
   /** `strict` of each function. */
   strict?: Toolbox['strict'];
-  /** What the client calls its tools, where the run has other names. */
+  /** The client's names of its tools, where the run has other names. */
   names?: SentNames;
-  /** What it calls the calls of its input, by their id, where `names` does not say it. */
+  /** The client's names of calls in its input, by call id, where `names` has none. */
   sent?: SentNames;
   /** The tools that items of the conversation brought along. Its later responses have them, too. */
   brought?: readonly string[];
-  /** The servers of tools that it names. */
+  /** The tool servers that it names. */
   servers?: readonly McpTool[];
   /** The answer is a summary of the conversation. */
   compaction?: true;
@@ -41,10 +41,10 @@ export interface ResponseFields {
   prompt_cache_key?: string;
 }
 
-/** What a response was asked. */
+/** The request of a response. */
 export interface ResponseRequest {
   run_id: string;
-  /** Its place among the responses of the run: each approval that is asked for ends one. */
+  /** Its place among the responses of the run: each request for approval ends one. */
   part: number;
   /** Milliseconds since the epoch. */
   created_at: number;
@@ -135,7 +135,7 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
     reasoning: { effort: request.reasoning_effort ?? null, summary: null },
     service_tier: 'default',
     store: fields.unstored !== true,
-    // What was not asked is the default of OpenAI: a provider does not tell its own.
+    // A parameter without a value has OpenAI's default: a provider does not report its own.
     temperature: request.temperature ?? 1,
     text: { format: formatOf(request), verbosity: request.verbosity ?? 'medium' },
     tool_choice: shownChoice(request.tool_choice ?? 'auto', { names, tools }),
@@ -221,7 +221,7 @@ export function usageOf(usage: Usage | null): Item | null {
   };
 }
 
-/** What a run used after the responses before. A number that is unknown stays so. */
+/** The usage of a run after its earlier responses. An unknown number stays unknown. */
 export function without(all: Usage, before: Usage | null): Usage {
   if (before === null) return all;
   const left = Object.entries(all).map(([name, count]) => {

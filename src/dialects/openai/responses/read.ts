@@ -11,7 +11,7 @@ import { fieldsOf, placeOfResponse, type ResponseRequest, responseId } from './o
 
 /** Reads responses from the events of their runs. */
 
-/** Throws run_unknown for a run that is no response. */
+/** Throws run_unknown for a run that is not a response. */
 export async function requestOfResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
@@ -20,7 +20,7 @@ export async function requestOfResponse(
   const { asked_as, ...rest } = await runtime.runs.readRequest(run_id);
   const fields = fieldsOf(asked_as);
   if (fields === null)
-    throw new SvcError('run_unknown', `The run ${run_id} is no response.`, { param: 'id' });
+    throw new SvcError('run_unknown', `The run ${run_id} is not a response.`, { param: 'id' });
   return { run_id, part, fields, ...rest };
 }
 
@@ -32,7 +32,7 @@ export async function storedResponse(
   const source = await requestOfResponse(runtime, id);
   const { run_id } = source;
   if (source.fields.unstored !== true) return new ResponseEvents(source);
-  throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
+  throw new SvcError('run_unknown', `The response ${id} was requested with store: false.`, {
     param: 'id',
     hint: `Its run is in the history: svc runs show ${run_id}`,
   });
@@ -103,7 +103,7 @@ export function checkBegun({ source, last }: ResponseEvents): void {
 /** After all responses of a run. */
 export const ALL = Number.POSITIVE_INFINITY;
 
-/** What the complete responses of a run say, and what it was asked. Throws run_unknown. */
+/** The items of the complete responses of a run, and its request. Throws run_unknown. */
 export async function saidIn(
   runtime: Pick<Runtime, 'runs'>,
   run_id: string,
@@ -118,7 +118,7 @@ export async function saidIn(
   return { source, items: response.conversation };
 }
 
-/** What a response was asked, without the conversation before it. */
+/** The input of a response, without the conversation before it. */
 export function inputOf({
   run_id,
   request: { messages },

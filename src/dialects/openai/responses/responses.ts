@@ -81,7 +81,7 @@ export async function startResponse(
 ): Promise<ResponseEvents> {
   if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
-  // Its events can be asked for at any time.
+  // A client can request its events at any time.
   const streams = true;
   const origin = { api: RESPONSES, fields: { ...fields }, streams, survives, joins, narrowings };
   const { id } = await start(input, origin).catch((thrown: unknown) => {

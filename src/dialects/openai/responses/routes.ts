@@ -134,7 +134,7 @@ export const responseRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/responses/:id/input_items',
     access: 'token',
-    summary: 'OpenAI: the items that the response was asked with.',
+    summary: 'OpenAI: the input items of the response.',
     query: itemsQuery,
     answers: {
       200: named(

@@ -184,7 +184,7 @@ const inputItem = v.variant(
 export type InputItem = v.InferOutput<typeof inputItem>;
 export type InputMessage = v.InferOutput<typeof message>;
 
-/** What tools of OpenAI's servers leave in a conversation. Another model cannot use it. */
+/** Items that tools of OpenAI's servers leave in a conversation. Another model cannot use it. */
 const OF_SERVERS = /^(?:web_search|file_search|image_generation|code_interpreter|tool_search)_/;
 export const inputItems = listWithout(
   (type) => OF_SERVERS.test(type),

@@ -125,7 +125,7 @@ export function toolboxOf(sent: readonly Sent[]): Toolbox {
   };
   for (const one of sent) {
     if (one.type !== 'namespace') add(one);
-    // What is said of all of them is in the first one.
+    // The description of the namespace is in its first tool.
     else
       for (const [index, inner] of one.tools.entries())
         add(inner, one.name, index === 0 ? (one.description ?? '') : '');

@@ -22,7 +22,7 @@ import { addTexts, type NewText, type Use } from '../texts.ts';
 import { columnsOf, listColumns, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts';
 import { type ListColumns, Statement } from './statement.ts';
 
-/** What the statement of a commit gets, beside the lease of its node. */
+/** The inputs of a commit statement, besides the lease of its node. */
 export interface AppendValues {
   /** The version with which each stream of the commit begins. */
   first: ReadonlyMap<string, number>;
@@ -39,10 +39,10 @@ export interface AppendValues {
   streams: string;
 }
 
-/** A row, with what the events of its commit say of it. */
+/** A row, with facts from the events of its commit. */
 export interface AppendedRun {
   line: RunLine;
-  /** Places in the commit, from 1: of its first event, and of the one that the row is of. */
+  /** Places in the commit, from 1: of its first event, and of the event that the row is of. */
   accepted_place: number | null;
   seq_place: number | null;
   ended_at: number | null;
@@ -92,8 +92,8 @@ const [NODE, EPOCH] = ['$1::text', '$2::bigint'];
 const OWN_COLUMNS = ['data', 'digest', 'bytes', 'node_id', 'waits'];
 
 /**
- * Inserts rows of runs, or replaces them. `value`: of a column, where it is not that of a row.
- * `more`: what is replaced besides.
+ * Inserts rows of runs, or replaces them. `value`: SQL for columns that the given row does not
+ * have. `more`: further columns to replace.
  */
 export function upsertRuns(
   value: Readonly<Record<string, string>>,

@@ -102,7 +102,7 @@ export function refuseForeignWal(db: Database.Database, database: string, in_fil
   });
 }
 
-/** What is wrong between a database and its WAL, as a sentence. */
+/** The problem between a database and its WAL, as a sentence. */
 export function walProblem(in_wal: number, in_file: number): string | null {
   if (
     schemaOf(in_file) < FIRST_SCHEMA ||

@@ -262,14 +262,14 @@ class Indexes {
     this.key = db.prepare<[string], number>(UNFOUND).pluck();
   }
 
-  /** What is wrong, as a sentence. */
+  /** The problem, as a sentence. */
   ofEvent({ seq, stream, version, type }: EventRow): string | null {
     return this.event.get(stream, version) === seq
       ? null
       : `The event ${seq} of the log (${type}) is not found by its stream: ${DAMAGED}`;
   }
 
-  /** What is wrong, as a sentence. */
+  /** The problem, as a sentence. */
   ofRun(run_id: string): string | null {
     return this.key.get(run_id) === undefined
       ? null

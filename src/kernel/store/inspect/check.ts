@@ -68,12 +68,12 @@ export function checkHighWater(
   throw new SvcError('store_tail_lost', problem, {
     hint:
       `Run svc doctor, and keep a copy of the folder ${dirname(file)}. ` +
-      `To go on with what is there: echo accept > ${JSON.stringify(file)}`,
+      `To continue with the log as it is: echo accept > ${JSON.stringify(file)}`,
     details: { last_seq: last.seq, recorded_seq: mark?.seq, file },
   });
 }
 
-/** What is wrong between the log and its mark, as a sentence. The mark may be behind. */
+/** The problem between the log and its mark, as a sentence. The mark may be behind. */
 export function markProblem(
   last: Mark,
   mark: KnownMark | null,
@@ -97,7 +97,7 @@ export function markProblem(
   return null;
 }
 
-/** What is wrong between an event and the previous one, as a sentence. */
+/** The problem between an event and the previous one, as a sentence. */
 export function linkProblem(previous: Mark, row: HashedRow): string | null {
   if (row.seq !== previous.seq + 1)
     return (

@@ -123,7 +123,7 @@ async function lockForReading(lock: string, wait_ms: number): Promise<(() => voi
 
 const LOOK_MS = 25;
 
-/** What a reader makes beside a log. A WAL that is not empty was there before. */
+/** Files that a reader makes beside a log. A WAL that is not empty was there before. */
 function removeTraces(database: string): void {
   try {
     removeSharedMemory(database);
@@ -145,7 +145,7 @@ export interface ClosedLog extends Pick<EventStore, 'readAll' | 'readStream' | '
   newestRun(): Promise<string | null>;
   /** Position of the last event. If the log is unreadable, the position of the mark. */
   last_seq: number;
-  /** What is wrong with the log, in sentences. */
+  /** The problems of the log, in sentences. */
   problems(): Promise<string[]>;
   close(): void;
 }

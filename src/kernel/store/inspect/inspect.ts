@@ -21,7 +21,7 @@ export interface StoreSizes {
   wal_bytes: number;
 }
 
-/** What is in the store of a stopped daemon. */
+/** The contents of the store of a stopped daemon. */
 export interface StoreContents extends StoreSizes {
   state: 'read';
   last_seq: number;

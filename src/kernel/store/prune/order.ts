@@ -12,21 +12,21 @@ export interface PruneRules {
   large_bytes: number;
   /** A run that ended later is young. */
   young_at: number;
-  /** Bytes of what daemons of earlier boots said. Default: few. */
+  /** Bytes of the daemon events of earlier boots. Default: few. */
   said_bytes?: number;
   /** True if the log is so large that small young runs go too. Called before each run. */
   youngToo(): boolean;
 }
 
-/** In place of a run: what daemons of earlier boots said. */
+/** In place of a run: the daemon events of earlier boots. */
 export const SAID = 'said';
 
 /**
  * The order in which a log that is too large loses its history. It begins with what frees most.
  *
  * 1. Large runs go first, from the provider with the most bytes in large runs: old ones before
- *    young ones, the largest first. What earlier daemons said goes before them if it is as large,
- *    and else after them.
+ *    young ones, the largest first. The events of earlier daemons go before them if they are as
+ *    large, and else after them.
  * 2. Then the others, the oldest first, from the provider with the most bytes. Young ones stay
  *    unless `youngToo`.
  * 3. So a provider loses a run only while no other provider uses more.

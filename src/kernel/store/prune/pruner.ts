@@ -40,7 +40,7 @@ export class Pruner {
   private readonly statements: ReturnType<typeof prepare>;
   private readonly usage: UsageTable;
   private readonly file: LogFile;
-  /** What the round removes next for size. Null: it has removed nothing for that yet. */
+  /** The next item that the round removes for size. Null: it has removed nothing for that yet. */
   private surplus: Surplus | null = null;
   /** About the bytes of the current boot's events that belong to no run. */
   private presentBytes = 0;
@@ -118,7 +118,7 @@ export class Pruner {
     };
   }
 
-  /** `next`: what is left of the surplus. */
+  /** `next`: the rest of the surplus. */
   private remove(
     query: PruneQuery,
     last_seq: number,
@@ -218,7 +218,7 @@ export class Pruner {
     return removed.length >= STEP_EVENTS;
   }
 
-  /** What daemons of earlier boots said, if the log is too large. Whether there may be more. */
+  /** The daemon events of earlier boots, if the log is too large. Whether there may be more. */
   private removeDaemons(
     { max_bytes, keep_boot }: PruneQuery,
     last_seq: number,
@@ -246,7 +246,7 @@ export class Pruner {
   }
 }
 
-/** What goes for size in one round, in its order. */
+/** The items to remove for size in one round, in their order. */
 class Surplus {
   private readonly order: Iterator<SizedRun | typeof SAID, void>;
   private current: SizedRun | typeof SAID | null = null;

@@ -57,7 +57,7 @@ export class EventLog extends Reads implements Calls {
   private last: Mark;
   private failure: SvcError | null = null;
 
-  /** `omitsDamage`: lists leave out what is in a damaged page, instead of throwing its error. */
+  /** `omitsDamage`: lists omit rows in a damaged page, instead of throwing its error. */
   constructor(options: OpenOptions, omitsDamage = true) {
     const { db, last, highWater, reserve } = openLog(options);
     super(db, options.limits.store_page_bytes, omitsDamage);
@@ -350,14 +350,14 @@ class Presence {
     }));
   }
 
-  /** What is wrong, as a sentence. Cheap enough for every commit. */
+  /** The problem, as a sentence. Cheap enough for every commit. */
   problemOfCommit(): string | null {
     for (const fd of this.options.descriptors())
       if (fstatSync(fd).nlink === 0) return this.problem() ?? REMOVED;
     return performance.now() < this.nextCheckAt ? null : this.problem();
   }
 
-  /** What is wrong, as a sentence. Checks the names too. */
+  /** The problem, as a sentence. Checks the names too. */
   problem(): string | null {
     for (const file of this.files) {
       const found = statFile(file.name);

@@ -113,7 +113,7 @@ export class EventReads {
     return this.all.iterate(fromSeq, limit);
   }
 
-  /** What is wrong with an event, as a sentence. */
+  /** The problem of an event, as a sentence. */
   problem(row: LinkedRow): string | null {
     if (row.previous !== null)
       return linkProblem({ seq: row.seq - 1, hash: hex(row.previous) }, row);

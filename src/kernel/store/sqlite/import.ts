@@ -129,7 +129,7 @@ function followLog(words: Words, last_seq: number, write: (work: () => void) => 
   }
 }
 
-/** What stays of a log whose events were all removed. */
+/** The rest of a log whose events were all removed. */
 function isUsed(db: Database.Database): boolean {
   return ['gaps', 'usage', 'embedding_usage'].some(
     (table) => db.prepare(`select 1 from ${table} limit 1`).get() !== undefined,

@@ -1,7 +1,7 @@
 import type { Calls } from '../store.ts';
 import type { ThrownError } from './thrown-error.ts';
 
-/** What the threads send each other. */
+/** The messages between the threads. */
 export interface Call {
   id: number;
   method: keyof Calls;

@@ -64,7 +64,7 @@ export class Reads extends EventReads {
   private place: Database.Statement<[string], string> | null = null;
   private readonly accepted: Database.Statement<[string], number>;
 
-  /** Lists leave out what is in a damaged page. */
+  /** Lists omit rows in a damaged page. */
   protected readonly omitsDamage: boolean;
 
   constructor(db: Database.Database, pageBytes: number, omitsDamage = true) {

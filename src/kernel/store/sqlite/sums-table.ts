@@ -17,7 +17,7 @@ import {
 const OF_CLIENT =
   'hour >= @from_hour and hour < @before_hour and client = coalesce(@client, client)';
 
-/** What any row has. A table has further columns. */
+/** The columns of every row. A table has further ones. */
 export interface SumsRow {
   hour: number;
   provider: string;
@@ -42,7 +42,7 @@ export class SumsTable<Row extends SumsRow, Sum> {
     this.zeros = Object.fromEntries([...shape.sums, ...besides].map((sum) => [sum, 0]));
   }
 
-  /** In the transaction of the caller. Of tables that were damaged, only to what is lost. */
+  /** In the transaction of the caller. In damaged tables, only to lost rows. */
   add(row: Row, isLost = true, isLostBeside = true): void {
     const placed = isLost ? this.addMain(row) : row;
     if (isLostBeside) this.addBeside(placed);

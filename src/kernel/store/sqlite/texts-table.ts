@@ -57,7 +57,9 @@ export const REFERRING = 'instr(data, char(9)) > 0';
 export class Texts {
   private readonly db: Database.Database;
   private readonly statements: ReturnType<typeof prepare> | null;
-  /** What was found missing or damaged. It is written again with the next row that has it. */
+  /**
+   * Digests of missing or damaged texts. Each text is written again with the next row that has it.
+   */
   private readonly damaged = new Set<string>();
 
   /** A log of an older version has none. */

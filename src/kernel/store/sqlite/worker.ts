@@ -24,9 +24,9 @@ if (parentPort !== null) {
 }
 
 /**
- * What answers the calls of one log, in the thread that calls this. The first call that meets a
- * damaged page has the file written again, and is then answered. If the events are damaged too, the
- * file stays, and lists leave out what cannot be read.
+ * Answers the calls of one log, in the calling thread. The first call that meets a damaged page has
+ * the file written again, and is then answered. If the events are damaged too, the file stays, and
+ * lists leave out what cannot be read.
  */
 export function answersOf(
   options: OpenOptions,
@@ -81,7 +81,7 @@ export function answersOf(
     try {
       log?.close();
     } catch {
-      // The copy is made of what is on the disk.
+      // The copy is made from the disk.
     }
     log = null;
     if (copyTables(options.database)) tell({ reindexed: true });

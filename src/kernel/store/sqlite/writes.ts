@@ -108,7 +108,7 @@ class RunWrites {
     return `${data.slice(0, at)}"messages":${messages}${data.slice(at + OF_REQUEST.length)}`;
   }
 
-  /** What the run was asked, with references. Null: its first event does not say it. */
+  /** The messages of a run, with references. Null: its first event does not have them. */
   private messagesOf(run_id: string): string | null {
     try {
       const request = memberOf(this.statements.request.get(run_id) ?? '', 'request') ?? '';
@@ -173,7 +173,7 @@ function prepare(db: Database.Database) {
         .prepare<[{ run_id: string }], string>(`delete from runs where ${where} returning data`)
         .pluck(),
     ),
-    /** What a row has that is replaced. A row without a reference needs no look. */
+    /** The data of the row to replace. A row without a reference needs no look. */
     before: db
       .prepare<[string], string>(`select data from runs where run_id = ? and ${REFERRING}`)
       .pluck(),

@@ -52,7 +52,7 @@ export function otherLine(line: Header | OtherLine): string {
   return `${JSON.stringify(line)}\n`;
 }
 
-/** Throws import_invalid: this is no file of an export, or a newer svc wrote it. */
+/** Throws import_invalid: this is not an export file, or a newer svc wrote it. */
 export function readHeader(text: string): Header {
   const header = parse(text) as Partial<Header> | null;
   if (header?.format !== FORMAT || typeof header.format_version !== 'number')
@@ -64,7 +64,7 @@ export function readHeader(text: string): Header {
   return header as Header;
 }
 
-/** Null: this is no line of the format. Throws import_invalid: a newer svc wrote it. */
+/** Null: this is not a line of the format. Throws import_invalid: a newer svc wrote it. */
 export function readLine(text: string): Line | null {
   if (text.startsWith('{"seq":')) return readEvent(text);
   const line = parse(text) as OtherLine | null;

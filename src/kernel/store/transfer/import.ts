@@ -232,7 +232,7 @@ interface FileLine {
 
 const LINE_FEED = 0x0a;
 
-/** The lines of a file. Throws import_invalid: a line is too long, cut off, or no UTF-8. */
+/** The lines of a file. Throws import_invalid: a line is too long, cut off, or not UTF-8. */
 async function* linesOf(file: AsyncIterable<Uint8Array>): AsyncGenerator<FileLine> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let parts: Uint8Array[] = [];
@@ -261,7 +261,7 @@ function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array): s
   try {
     return decoder.decode(bytes);
   } catch (cause) {
-    throw new SvcError('import_invalid', 'The file was changed: a line is no UTF-8 text.', {
+    throw new SvcError('import_invalid', 'The file was changed: a line is not UTF-8 text.', {
       cause,
     });
   }

@@ -28,14 +28,14 @@ export interface LogHead {
   events: number;
   last_seq: number;
   has_texts: boolean;
-  /** Daemons that write this log now. What they add is not read. */
+  /** Daemons that write this log now. Their new events are not read. */
   writers: number;
 }
 
 /** Null and absent: 0. Older versions ignore them. */
 type Beside = { [N in (typeof LATER)[number]]?: number | null };
 
-/** What the runs of one hour used at one model, for one client. Removed runs stay counted. */
+/** The usage of the runs of one hour at one model, for one client. Removed runs stay counted. */
 export interface UsageRow extends Beside {
   hour: number;
   provider: string;

@@ -6,7 +6,7 @@ import { listed, names } from '../../../contract/vocabulary.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** What clients send differs from what is made of it: a short form is read as the long one. */
+/** The form that clients send differs from the parsed one: a short form is read as the long one. */
 export type Mode = 'input' | 'output';
 
 /** Checks that JSON Schema cannot express, such as control characters, are left out. */
@@ -62,8 +62,8 @@ interface Bodies {
 }
 
 /**
- * The components. Those that bodies reach have the form that clients send. What only lenient bodies
- * reach may have more fields.
+ * The components. Those that bodies reach have the form that clients send. Components that only
+ * lenient bodies reach may have more fields.
  */
 export function components({ exact, lenient }: Bodies): Schema {
   const all = Object.fromEntries(names);
