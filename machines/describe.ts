@@ -43,7 +43,7 @@ export function describe(machine: AnyStateMachine): MachineShape {
   const nodes = descend(machine.root);
   return {
     name: machine.id,
-    initial: pathOf(first(machine.root)),
+    initial: pathOf(firstLeafOf(machine.root)),
     states: nodes.map((node) => ({
       path: pathOf(node),
       parent: node.parent === undefined ? '' : pathOf(node.parent),
@@ -53,7 +53,7 @@ export function describe(machine: AnyStateMachine): MachineShape {
       effects: node.entry.map(nameOf).filter(isEffect),
       deadline: deadlineName(node),
     })),
-    transitions: [machine.root, ...nodes].flatMap(leaving),
+    transitions: [machine.root, ...nodes].flatMap(transitionsOf),
   };
 }
 
@@ -62,11 +62,11 @@ function descend(node: AnyStateNode): AnyStateNode[] {
 }
 
 /** The innermost state that is entered with this one. */
-function first(node: AnyStateNode): AnyStateNode {
-  return node.type === 'compound' ? first(node.initial.target[0] as AnyStateNode) : node;
+function firstLeafOf(node: AnyStateNode): AnyStateNode {
+  return node.type === 'compound' ? firstLeafOf(node.initial.target[0] as AnyStateNode) : node;
 }
 
-function leaving(node: AnyStateNode): TransitionShape[] {
+function transitionsOf(node: AnyStateNode): TransitionShape[] {
   const source = pathOf(node);
   return [...node.transitions.values()]
     .flat()

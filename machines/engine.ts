@@ -284,14 +284,14 @@ const chart = setup({
 
 export type EngineSnapshot = SnapshotFrom<typeof chart>;
 
-const passed = ({ context: { due_at, attempt } }: EngineSnapshot): Deadline<EngineEvent> => ({
+const toDeadline = ({ context: { due_at, attempt } }: EngineSnapshot): Deadline<EngineEvent> => ({
   at: due_at,
   event: { type: 'engine.deadline_passed', attempt },
 });
 
 const deadlines: Deadlines<EngineSnapshot, EngineEvent> = {
-  came_up: passed,
-  stopped: passed,
+  came_up: toDeadline,
+  stopped: toDeadline,
   idle: ({ context }) => ({
     at: context.due_at,
     event: { type: 'engine.stop_requested', reason: 'idle' },

@@ -60,7 +60,7 @@ export function asSentence(text: string): string {
  * The error of a run whose targets all failed: the last error of each. It is retryable if one of
  * them is, and has the status that all of them had.
  */
-export function exhausted(
+export function allTargetsError(
   { failed_attempts, request, outputs, fallbacks }: RunContext,
   error: Failure,
   now: number,

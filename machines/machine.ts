@@ -47,7 +47,7 @@ export function withRules<M extends AnyStateMachine>(
   const fold = assign(
     ({ context, event }) => evolve(context as ContextFrom<M>, event as EventFromLogic<M>) as object,
   );
-  const config = { ...folding(chart.config as Config), meta: { deadlines } };
+  const config = { ...addFolds(chart.config as Config), meta: { deadlines } };
   const implementations = { ...others, actions: { ...actions, [FOLD]: fold } };
   return createMachine(config as object, implementations as object) as unknown as M;
 }
@@ -98,13 +98,13 @@ interface Config {
 }
 type Edge = string | { actions?: unknown };
 
-function folding({ on = {}, states = {}, ...rest }: Config): Config {
-  const edges = Object.entries(on).map(([type, choices]) => [type, [choices].flat().map(folded)]);
-  const inner = Object.entries(states).map(([name, state]) => [name, folding(state)]);
+function addFolds({ on = {}, states = {}, ...rest }: Config): Config {
+  const edges = Object.entries(on).map(([type, choices]) => [type, [choices].flat().map(addFold)]);
+  const inner = Object.entries(states).map(([name, state]) => [name, addFolds(state)]);
   return { ...rest, on: Object.fromEntries(edges), states: Object.fromEntries(inner) };
 }
 
-function folded(edge: Edge): Edge {
+function addFold(edge: Edge): Edge {
   const { actions = [], ...rest } = typeof edge === 'string' ? { target: edge, actions: [] } : edge;
   return { ...rest, actions: [actions, FOLD].flat() };
 }

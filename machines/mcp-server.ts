@@ -222,8 +222,8 @@ const chart = setup({
 export type McpServerSnapshot = SnapshotFrom<typeof chart>;
 
 const deadlines: Deadlines<McpServerSnapshot, McpServerEvent> = {
-  start: passed,
-  stop: passed,
+  start: toDeadline,
+  stop: toDeadline,
   idle: ({ context }) => ({
     at: context.due_at,
     event: { type: 'mcp.stop_requested', reason: 'idle' },
@@ -233,7 +233,7 @@ const deadlines: Deadlines<McpServerSnapshot, McpServerEvent> = {
 
 export const mcpServerMachine = withRules(chart, { evolve, deadlines });
 
-function passed({ context }: McpServerSnapshot): Deadline<McpServerEvent> {
+function toDeadline({ context }: McpServerSnapshot): Deadline<McpServerEvent> {
   return { at: context.due_at, event: { type: 'mcp.deadline_passed', attempt: context.attempt } };
 }
 

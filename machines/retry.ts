@@ -1,6 +1,6 @@
 import type { Target } from '../src/contract/events.ts';
 import type { Failure, NewEvent } from './events.ts';
-import { asSentence, exhausted, mayFailOver, sameTarget } from './failover.ts';
+import { allTargetsError, asSentence, mayFailOver, sameTarget } from './failover.ts';
 import type { FinishReason, RunContext, RunEvent } from './run/context.ts';
 import { LOCAL } from './runs-to-start.ts';
 
@@ -68,7 +68,7 @@ export function afterFailure(
   const isFree = computing !== null && !isSpent(context, error, computing, move !== null);
   if (isFree && canResume(context, computing))
     return { type: 'run.suspended', attempt, error, computing };
-  if (computing === 1 && isGivenUp(context)) return move ?? givenUp(context, error);
+  if (computing === 1 && isGivenUp(context)) return move ?? giveUpError(context, error);
   const delay = retryDelay(context.failures + 1, asked_ms, options.jitter);
   if (move !== null && (options.leave === true || delay > RETRY_SHORT_MS)) return move;
   const isTooLong = asked_ms !== null && asked_ms > RETRY_LONGEST_MS;
@@ -84,13 +84,13 @@ export function afterFailure(
     return { type: 'run.suspended', attempt, error };
   const isLost = options.lost === true || error.code === MODEL_CHANGED;
   if (isLost && context.outputs > 0) return { type: 'run.interrupted', error };
-  const last = exhausted(context, error, now);
+  const last = allTargetsError(context, error, now);
   // A provider that gets no request has already reported when it is tried again.
   const names = isTooLong && error.retryable && last === error && options.leave !== true;
   return {
     type: 'run.failed',
     attempt,
-    error: names ? namingWait(error, asked_ms, options.isOwnWait) : last,
+    error: names ? withWaitText(error, asked_ms, options.isOwnWait) : last,
   };
 }
 
@@ -100,7 +100,7 @@ function withWait(error: Failure, asked_ms: number | null): Failure {
     : { ...error, retry_after_ms: Math.round(asked_ms) };
 }
 
-function namingWait(error: Failure, wait_ms: number, isOwn = false): Failure {
+function withWaitText(error: Failure, wait_ms: number, isOwn = false): Failure {
   const seconds = Math.ceil(wait_ms / 1000);
   const wait = isOwn ? `svc asks it again in ${seconds} s.` : `It asks for a wait of ${seconds} s.`;
   return { ...error, message: `${asSentence(error.message)} ${wait}` };
@@ -111,7 +111,7 @@ function isGivenUp({ recovery, deaths, max_losses }: RunContext): boolean {
   return recovery !== 'end' && deaths > 0 && deaths >= max_losses;
 }
 
-function givenUp(
+function giveUpError(
   { attempt, deaths, outputs }: RunContext,
   { code, message: last }: Failure,
 ): NewEvent<RunEvent> {

@@ -223,7 +223,7 @@ class LocalPlaces {
       wanted: resident.resting || this.isQueued(resident.model),
     }));
     const free = (each: Resident) => !this.waits && !(each.wanted && each.in_turn);
-    const leaving = makeRoom(bytes, residents.map(unless(free)), this.room);
+    const leaving = makeRoom(bytes, residents.map(markBusyUnless(free)), this.room);
     if (leaving !== null) {
       for (const { model } of leaving) this.residents.delete(model);
       return true;
@@ -251,7 +251,7 @@ class LocalPlaces {
 }
 
 /** Models that are not free count as busy. */
-function unless(free: (each: Resident) => boolean) {
+function markBusyUnless(free: (each: Resident) => boolean) {
   return (each: Resident): Resident => ({ ...each, busy: each.busy || !free(each) });
 }
 

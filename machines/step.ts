@@ -57,7 +57,10 @@ function perform<S>(
     const { type, params } = typeof action === 'string' ? { type: action, params: null } : action;
     const made = implementations.actions[type] as unknown as Assign | undefined;
     if (made?.assignment !== undefined)
-      context = changed(context as object, assigned(made.assignment, { context, event }));
+      context = withChanges(
+        context as object,
+        evaluateAssignment(made.assignment, { context, event }),
+      );
     else if (isEffect(type))
       effects.push({
         type,
@@ -106,14 +109,14 @@ interface Assign {
 }
 
 /** A copy with these changes. A second spread would take twice as long. */
-function changed(context: object, changes: object): object {
+function withChanges(context: object, changes: object): object {
   const next = { ...context };
   for (const name in changes) next[name as never] = changes[name as never];
   return next;
 }
 
 /** The changed part of the context. An assignment is a function, or has one for each field. */
-function assigned(assignment: NonNullable<Assign['assignment']>, args: Args): object {
+function evaluateAssignment(assignment: NonNullable<Assign['assignment']>, args: Args): object {
   if (typeof assignment === 'function') return assignment(args);
   const fields = Object.entries(assignment).map(([name, value]) => [
     name,
@@ -141,7 +144,7 @@ const firsts = new WeakMap<AnyStateMachine, Move>();
 function firstOf(machine: AnyStateMachine, created: unknown): Move {
   const known = firsts.get(machine);
   if (known !== undefined) return known;
-  const scope = collecting([]);
+  const scope = collectEffects([]);
   const first = machine.getInitialSnapshot(scope, created as never) as AnyMachineSnapshot;
   const move = { next: { ...first, context: null }, actions: entriesOf(first._nodes) };
   firsts.set(machine, move);
@@ -166,7 +169,7 @@ function moveOf(
   const leaf = leafOf(snapshot);
   const known = moves.get(leaf)?.get(chosen);
   if (known !== undefined) return known;
-  const scope = collecting([]) as never;
+  const scope = collectEffects([]) as never;
   const next = machine.transition(snapshot as never, event as never, scope) as AnyMachineSnapshot;
   const entered = next._nodes.filter((node) => isEntered(node, chosen));
   const move = {
@@ -184,7 +187,7 @@ export function can(snapshot: AnyMachineSnapshot, event: EventObject): boolean {
 }
 
 /** The types of the events that this state accepts, if their guards agree. */
-export function accepted(snapshot: AnyMachineSnapshot): string[] {
+export function acceptedTypesOf(snapshot: AnyMachineSnapshot): string[] {
   if (snapshot.status !== 'active') return [];
   const own = snapshot._nodes.flatMap((node) => node.ownEvents as string[]);
   return [...new Set(own)].sort();
@@ -230,7 +233,7 @@ const inert = {
 };
 
 /** A scope that performs nothing, and adds the effects of a step to the list. */
-function collecting(effects: Effect[]): AnyActorScope {
+function collectEffects(effects: Effect[]): AnyActorScope {
   const actionExecutor = ({ type, params }: { type: string; params: unknown }) => {
     if (isEffect(type)) effects.push({ type, params } as Effect);
   };

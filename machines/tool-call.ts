@@ -241,7 +241,7 @@ export interface ToolCall extends CallContext {
 }
 
 export function newCall(made: Omit<CallMade, 'type'>): ToolCall {
-  return plain(init(toolCallMachine, { type: 'tool_call.made', ...made }).snapshot);
+  return toCall(init(toolCallMachine, { type: 'tool_call.made', ...made }).snapshot);
 }
 
 /** The call after an event. Null: it does not take the event. */
@@ -249,10 +249,10 @@ export function callAfter(call: ToolCall, event: RunEvent): ToolCall | null {
   const { state, ...context } = call;
   const value = { value: state, context } as Parameters<typeof toolCallMachine.resolveState>[0];
   const snapshot: AnyMachineSnapshot = toolCallMachine.resolveState(value);
-  return can(snapshot, event) ? plain(step(toolCallMachine, snapshot, event).snapshot) : null;
+  return can(snapshot, event) ? toCall(step(toolCallMachine, snapshot, event).snapshot) : null;
 }
 
-function plain(snapshot: AnyMachineSnapshot): ToolCall {
+function toCall(snapshot: AnyMachineSnapshot): ToolCall {
   return { ...(snapshot.context as CallContext), state: stateName(snapshot) as CallState };
 }
 

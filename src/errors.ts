@@ -933,7 +933,7 @@ export class SvcError extends Error implements AttemptDetails {
 const WAIT_MS = 1000;
 
 /** A hint of the table with the ids that it is about. Without one its placeholder stays. */
-export function filledHint(
+export function fillHint(
   hint: string,
   { run, provider }: { run?: string; provider?: string },
 ): string {

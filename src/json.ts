@@ -139,10 +139,10 @@ export function excessOf(json: string | Uint8Array, budget: JsonBudget): JsonExc
 export function readForeignJson(text: string, budget: JsonBudget): unknown {
   const excess = excessOf(text, budget);
   if (excess !== null) throw excess;
-  return parsed(text);
+  return parseOrUndefined(text);
 }
 
-function parsed(text: string): unknown {
+function parseOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -165,7 +165,7 @@ export async function readJsonBody(
     if (excess !== null) throw excess;
     pieces.push(piece);
   }
-  return parsed(new TextDecoder().decode(Buffer.concat(pieces)));
+  return parseOrUndefined(new TextDecoder().decode(Buffer.concat(pieces)));
 }
 
 /** As `readForeignJson`. Undefined: there is no text, it is not JSON, or it is over its budget. */

@@ -15,7 +15,7 @@ import { SvcError } from '../src/errors.ts';
 import { findPaths } from '../src/home/paths.ts';
 import { defaultLimits } from '../src/limits.ts';
 import { createLineFormat } from '../src/logs/format-line.ts';
-import { oneLine, plain } from '../src/logs/plain.ts';
+import { oneLine, toPlain } from '../src/logs/plain.ts';
 import { modelNameOf, readModelName } from '../src/models/file-name.ts';
 import { formatFamilies } from '../src/runtime/metrics/format.ts';
 import { Counter } from '../src/runtime/metrics/tally.ts';
@@ -228,7 +228,7 @@ const places: readonly Place[] = [
   {
     place: 'an answer on a terminal',
     hostile: ['\x1b[2J', '\x1b]52;c;x\x07', '\x9b2J', 'a\u202eb'],
-    reach: (text) => plain(text),
+    reach: (text) => toPlain(text),
     never: 'a control character',
     isHarmed: (text) => /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/u.test(text),
   },

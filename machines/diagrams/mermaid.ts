@@ -31,11 +31,11 @@ function level(drawn: Outline, parent: string): string[] {
   const first = drawn.states.find(({ id }) => id === parent)?.initial ?? states[0]?.id;
   return indent([
     ...(first === undefined ? [] : [`[*] --> ${first}`]),
-    ...states.flatMap((state) => one(drawn, state)),
+    ...states.flatMap((state) => drawState(drawn, state)),
   ]);
 }
 
-function one(drawn: Outline, state: State): string[] {
+function drawState(drawn: Outline, state: State): string[] {
   const inside = [
     ...(state.deadline === null ? [] : [`deadline / ${state.deadline}`]),
     ...(state.effects.length > 0 ? [`on entry / ${state.effects.join(', ')}`] : []),

@@ -13,9 +13,9 @@ import {
   limits,
   mendsModel,
   newProvider,
-  opens,
+  opensCircuit,
   type ProviderContext,
-  refuses,
+  refusesCredentials,
   startsModelTrial,
 } from './context.ts';
 
@@ -51,19 +51,19 @@ const chart = setup({
     isThisProbe: ({ context, event }) => 'probe' in event && event.probe === context.probe,
     isThisTrial: ({ context, event }) => 'trial' in event && event.trial === context.trial,
     refusesThisProbe: ({ context, event }) =>
-      isFault(event) && isOfProbe(context, event) && refuses(context, event),
+      isFault(event) && isOfProbe(context, event) && refusesCredentials(context, event),
     limitsThisProbe: ({ context, event }) =>
       isFault(event) && isOfProbe(context, event) && limits(context, event),
     opensThisProbe: ({ context, event }) =>
-      isFault(event) && isOfProbe(context, event) && opens(context, event),
+      isFault(event) && isOfProbe(context, event) && opensCircuit(context, event),
     refuses: ({ context, event }) =>
-      isFault(event) && isNews(context, event) && refuses(context, event),
+      isFault(event) && isNews(context, event) && refusesCredentials(context, event),
     limits: ({ context, event }) =>
       isFault(event) && isNews(context, event) && limits(context, event),
     opens: ({ context, event }) =>
-      isFault(event) && isNews(context, event) && opens(context, event),
+      isFault(event) && isNews(context, event) && opensCircuit(context, event),
     isOfOneModel: ({ context, event }) =>
-      isOfModel(event) && isNews(context, event) && !opens(context, event),
+      isOfModel(event) && isNews(context, event) && !opensCircuit(context, event),
     triesProvider: ({ event }) =>
       event.type === 'provider.trial_started' && event.model === undefined,
     isNews: ({ context, event }) => isFault(event) && isNews(context, event),

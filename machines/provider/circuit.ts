@@ -51,7 +51,7 @@ export function afterFault(
   const known = circuitOf(circuits, model);
   // Too many requests and failures are counted apart.
   const before = known?.limited === limited ? known : undefined;
-  const failed = counted(before?.failed ?? [], request, limit);
+  const failed = addFailedRequest(before?.failed ?? [], request, limit);
   const opens = unauthorised || limited || failed.length >= limit || before?.retry_at != null;
   const circuit: ModelCircuit = {
     model,
@@ -63,7 +63,7 @@ export function afterFault(
     openings: opens ? openingsWith(before, request) : (before?.openings ?? 0),
     retry_at: opens ? (retry_at ?? at) : null,
   };
-  return bounded([...circuits.filter((other) => other !== known), circuit]);
+  return dropExcessCircuits([...circuits.filter((other) => other !== known), circuit]);
 }
 
 /** Largest counted number of openings in a row. */
@@ -82,7 +82,7 @@ export function openingsWith(
 /**
  * The last requests that failed, with this one. In old logs each failure counts as a new request.
  */
-export function counted(
+export function addFailedRequest(
   failed: readonly string[],
   request: string | undefined,
   limit: number,
@@ -110,7 +110,7 @@ export function withTrial(
   return circuits.map((one) => (one.model === model ? { ...one, trial } : one));
 }
 
-function bounded(circuits: ModelCircuit[]): ModelCircuits {
+function dropExcessCircuits(circuits: ModelCircuit[]): ModelCircuits {
   if (circuits.length <= CIRCUITS_MAX) return circuits;
   const closed = circuits.find(({ retry_at }) => retry_at === null);
   const gone = closed ?? circuits[0];

@@ -2,11 +2,11 @@ import type { EmbeddingSent } from '../../src/contract/embed-input.ts';
 import type { EventOf } from '../../src/contract/events.ts';
 import type { Failure } from '../events.ts';
 import {
+  addFailedRequest,
   afterAnswer,
   afterFault,
   circuitOf,
   circuitState,
-  counted,
   type ModelCircuits,
   type ModelFault,
   openingsWith,
@@ -141,7 +141,7 @@ export function isOfProbe({ probe }: ProviderContext, event: Fault): boolean {
 }
 
 /** Whether one more failure opens the circuit. One that never worked has no credit. */
-export function opens(context: ProviderContext, event: Fault): boolean {
+export function opensCircuit(context: ProviderContext, event: Fault): boolean {
   if (isOfModel(event)) return failSeveral(context, event);
   return (
     failuresWith(context, event).failures >= context.failure_limit ||
@@ -150,7 +150,7 @@ export function opens(context: ProviderContext, event: Fault): boolean {
 }
 
 /** Whether credentials are refused: without a model, or to a second one. */
-export function refuses(context: ProviderContext, event: Fault): boolean {
+export function refusesCredentials(context: ProviderContext, event: Fault): boolean {
   return event.unauthorised && (!isOfModel(event) || failSeveral(context, event));
 }
 
@@ -200,8 +200,9 @@ export function endsModelTrial({ circuits }: ProviderContext, event: ProviderEve
 function failSeveral(context: ProviderContext, event: Fault & ModelFault): boolean {
   const { circuits, failing } = withModelFault(context, event);
   if (!event.unauthorised) return failing.length >= Math.max(SEVERAL, context.failure_limit);
-  const alike = (model: string) => circuitOf(circuits, model)?.error.code === event.error.code;
-  return failing.filter(alike).length >= SEVERAL;
+  const hasSameError = (model: string) =>
+    circuitOf(circuits, model)?.error.code === event.error.code;
+  return failing.filter(hasSameError).length >= SEVERAL;
 }
 
 const SEVERAL = 2;
@@ -224,7 +225,7 @@ function failuresWith(
   if (request !== undefined && failed.includes(request)) return { failures, failed };
   return {
     failures: Math.min(failure_limit, failures + 1),
-    failed: request === undefined ? failed : counted(failed, request, failure_limit),
+    failed: request === undefined ? failed : addFailedRequest(failed, request, failure_limit),
   };
 }
 
@@ -235,13 +236,13 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
       return { probe: event.probe, due_at: event.at + context.probe_timeout_ms };
     case 'provider.probe_succeeded':
       return {
-        ...succeeded(context, event.at),
+        ...closeCircuit(context, event.at),
         models: event.models ?? context.models,
         ...(event.asked === true ? NO_FAULTS : {}),
       };
     case 'provider.answered':
       return {
-        ...succeeded(context, event.at),
+        ...closeCircuit(context, event.at),
         circuits: afterAnswer(context.circuits, event.model, context.trial !== null),
         failing: [],
       };
@@ -274,7 +275,7 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
         ? { trial: null }
         : { circuits: withTrial(context.circuits, event.model, null) };
     case 'provider.key_changed':
-      return { ...succeeded(context, event.at), ...NO_FAULTS };
+      return { ...closeCircuit(context, event.at), ...NO_FAULTS };
     case 'provider.removed':
       return { since: event.at };
     case 'provider.embedding_sent':
@@ -291,10 +292,15 @@ const NO_FAULTS = { circuits: [], failing: [] } as const;
 /** Whether a fault closes the provider to requests. A failed trial always does, but for a model. */
 function closesProvider(context: ProviderContext, event: Fault): boolean {
   const isTrial = context.trial !== null && !isOfModel(event);
-  return isTrial || refuses(context, event) || limits(context, event) || opens(context, event);
+  return (
+    isTrial ||
+    refusesCredentials(context, event) ||
+    limits(context, event) ||
+    opensCircuit(context, event)
+  );
 }
 
-function succeeded(context: ProviderContext, now: number): Partial<ProviderContext> {
+function closeCircuit(context: ProviderContext, now: number): Partial<ProviderContext> {
   return {
     failures: 0,
     failed: [],

@@ -238,7 +238,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         started_at: context.started_at ?? event.at,
         error: null,
         timeout_at: event.at + context.first_output_ms,
-        ...sentBefore(context, event),
+        ...addUnrecordedSent(context, event),
         ...(event.resumes ? {} : UNANSWERED),
       };
     case 'run.output_appended':
@@ -262,7 +262,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         failed_attempts: [...context.failed_attempts, failedAttempt(context, event)],
         error: event.error,
         timeout_at: event.retry_at,
-        ...(event.next === undefined ? {} : moved(context, event.next, event.at)),
+        ...(event.next === undefined ? {} : moveToTarget(context, event.next, event.at)),
       };
     case 'run.turn_completed':
     case 'run.asked_again': {
@@ -287,7 +287,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
     case 'run.tool_finished':
     case 'run.tool_lost':
     case 'run.tool_decided':
-      return called(context, event);
+      return withToolEvent(context, event);
     case 'run.sent_to_cloud': {
       const { attempt, provider, model, bytes, at } = event;
       return { sent: [...context.sent, { attempt, provider, model, bytes, at }] };
@@ -296,25 +296,25 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
       return { error: event.error };
     case 'run.recovered': {
       const { downtime_ms } = event;
-      const moved = {
+      const shiftedTimes = {
         queue_deadline_at: context.queue_deadline_at + downtime_ms,
         deadline_at: context.deadline_at + downtime_ms,
         timeout_at: context.timeout_at + downtime_ms,
         paused_at: context.paused_at === null ? null : context.paused_at + downtime_ms,
         paused_ms: context.paused_ms + (context.paused_at === null ? 0 : downtime_ms),
       };
-      return { ...moved, ...called({ ...context, ...moved }, event) };
+      return { ...shiftedTimes, ...withToolEvent({ ...context, ...shiftedTimes }, event) };
     }
     case 'run.cancel_requested':
       return {
-        ...called(context, event),
+        ...withToolEvent(context, event),
         withdrawn: context.withdrawn || event.by === CANCELLED_BY_DISK_FULL,
         timeout_at: graceEndsAt,
       };
     case 'run.deadline_passed':
       return {
-        ...called(context, event),
-        error: event.error ?? timedOut(event.deadline),
+        ...withToolEvent(context, event),
+        error: event.error ?? timeoutError(event.deadline),
         timeout_at: graceEndsAt,
       };
     case 'run.interrupt_requested':
@@ -323,7 +323,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
       return { completion: event, ended_at: event.at };
     case 'run.failed':
     case 'run.interrupted':
-      return { ...called(context, event), error: event.error, ended_at: event.at };
+      return { ...withToolEvent(context, event), error: event.error, ended_at: event.at };
     case 'run.cancelled':
     case 'run.timed_out':
       return { ended_at: event.at };
@@ -336,7 +336,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
  * The calls after an event. The time in which the run waits for a person alone counts for no
  * deadline.
  */
-function called(context: RunContext, event: RunEvent): Partial<RunContext> {
+function withToolEvent(context: RunContext, event: RunEvent): Partial<RunContext> {
   const calls = context.calls.length === 0 ? null : callsAfter(context.calls, event);
   if (calls === null) return {};
   const { paused_at, paused_ms, deadline_at } = context;
@@ -355,7 +355,7 @@ export function phaseAfter({ calls }: RunContext, event: RunEvent): Phase | null
 }
 
 /** Moves to the next target, which gets its own attempts, losses and time in the queue. */
-function moved(
+function moveToTarget(
   { request, fallbacks, queue_ms }: RunContext,
   { provider, model, cloud, resumable = false, price }: Target,
   now: number,
@@ -385,7 +385,7 @@ function failedAttempt(
 }
 
 /** In an old log only the start of an attempt shows that its prompt left this machine. */
-function sentBefore(
+function addUnrecordedSent(
   { request, target_attempts, sent }: RunContext,
   { attempt, at }: Extract<RunEvent, { type: 'run.started' }>,
 ): Partial<RunContext> {
@@ -405,6 +405,6 @@ export function countLoss(context: RunContext, event: RunEvent): Partial<RunCont
   };
 }
 
-export function timedOut(deadline: DeadlineName): Failure {
+export function timeoutError(deadline: DeadlineName): Failure {
   return { code: 'run_timed_out', message: TIMEOUT_ERROR[deadline] ?? '', retryable: true };
 }

@@ -21,7 +21,7 @@ const DAEMON_DIED: Failure = {
   retryable: true,
 };
 
-function givenUp(deaths: number): Failure {
+function gaveUpError(deaths: number): Failure {
   const message =
     `The daemon ended ${deaths} times in a row while it worked on this run, without new text. ` +
     'Something in it may end the daemon, so it is not tried again.';
@@ -57,9 +57,9 @@ export function fileToResume(snapshot: RunSnapshot | undefined): string | null {
 /** When each deadline of a run passes. */
 export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
   total: ({ context }) =>
-    context.paused_at === null ? passed(context, 'total', context.deadline_at) : null,
+    context.paused_at === null ? toDeadlinePassed(context, 'total', context.deadline_at) : null,
   approval: ({ context: { calls } }) => {
-    const first = earliest(calls.filter(awaitsApproval), ({ approve_until }) => approve_until);
+    const first = findEarliest(calls.filter(awaitsApproval), ({ approve_until }) => approve_until);
     const denied = { by: 'deadline', reason: 'No person allowed it in time.' };
     return (
       first && { at: first.at, event: { type: 'run.tool_denied', call: first.call, ...denied } }
@@ -67,14 +67,14 @@ export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
   },
   call: ({ context: { calls } }) => {
     const started = calls.filter(({ state }) => state === 'started');
-    const first = earliest(started, ({ time_limit_at }) => time_limit_at);
+    const first = findEarliest(started, ({ time_limit_at }) => time_limit_at);
     const text = 'The tool did not answer in time. It may still have done its work.';
     const event = { type: 'run.tool_finished', text, is_error: true } as const;
     return first && { at: first.at, event: { ...event, call: first.call } };
   },
-  queue: ({ context }) => passed(context, 'queue', context.queue_deadline_at),
-  first_output: ({ context }) => passed(context, 'first_output', context.timeout_at),
-  idle: ({ context }) => passed(context, 'idle', context.timeout_at),
+  queue: ({ context }) => toDeadlinePassed(context, 'queue', context.queue_deadline_at),
+  first_output: ({ context }) => toDeadlinePassed(context, 'first_output', context.timeout_at),
+  idle: ({ context }) => toDeadlinePassed(context, 'idle', context.timeout_at),
   retry: (snapshot) => ({ at: snapshot.context.timeout_at, event: nextAttempt(snapshot) }),
   grace: (snapshot) => {
     const event = terminalOf(snapshot, true);
@@ -83,7 +83,7 @@ export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
 };
 
 /** The call with the earliest time. */
-function earliest(
+function findEarliest(
   calls: readonly ToolCall[],
   timeOf: (call: ToolCall) => number | null,
 ): { call: number; at: number } | null {
@@ -94,7 +94,11 @@ function earliest(
   return times.toSorted((a, b) => a.at - b.at)[0] ?? null;
 }
 
-function passed(context: RunContext, deadline: DeadlineName, at: number): Deadline<RunEvent> {
+function toDeadlinePassed(
+  context: RunContext,
+  deadline: DeadlineName,
+  at: number,
+): Deadline<RunEvent> {
   return { at, event: { type: 'run.deadline_passed', deadline, ...silence(context, deadline) } };
 }
 
@@ -149,7 +153,7 @@ export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent
   const { boots, max_losses, request } = snapshot.context;
   // In a local run, only the engine reads foreign data. Old logs do not say how many may be lost.
   if (request.provider !== LOCAL && max_losses > 0 && boots >= max_losses)
-    return { type: 'run.interrupted', error: givenUp(boots + 1) };
+    return { type: 'run.interrupted', error: gaveUpError(boots + 1) };
   if (mayResume(snapshot.context)) return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

@@ -49,11 +49,11 @@ export function callsAfter(
     isTaken ||= changed !== null;
     return changed ?? call;
   });
-  return isTaken ? withinBound(next) : null;
+  return isTaken ? limitFiles(next) : null;
 }
 
 /** The calls, with only the newest files of their results that fit in one request. */
-function withinBound(calls: readonly ToolCall[]): readonly ToolCall[] {
+function limitFiles(calls: readonly ToolCall[]): readonly ToolCall[] {
   let room = FILES_MAX;
   const kept = calls.toReversed().map((call): ToolCall => {
     if (call.result?.media === undefined) return call;
@@ -93,7 +93,7 @@ export function requestNow({
   const messages = messagesFor([...request.messages, ...messagesIn(turns, calls)], request);
   if (!tools.some(isServed)) return { ...request, messages };
   const isFirst = turns.length === 0;
-  const chosen = isFirst && typeof choice === 'object' ? ofServer(tools, choice.name) : [];
+  const chosen = isFirst && typeof choice === 'object' ? toolsOfServer(tools, choice.name) : [];
   return {
     ...request,
     ...(chosen.length > 0 ? { tool_choice: 'required' } : {}),
@@ -109,7 +109,10 @@ export function requestNow({
 }
 
 /** The tools that a choice `mcp:<server>` forces: any of that server. */
-export function ofServer<T extends Pick<Tool, 'server'>>(tools: readonly T[], name: string): T[] {
+export function toolsOfServer<T extends Pick<Tool, 'server'>>(
+  tools: readonly T[],
+  name: string,
+): T[] {
   return tools.filter((tool) => isServed(tool) && name === `mcp:${tool.server}`);
 }
 

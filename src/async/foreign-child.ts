@@ -34,13 +34,13 @@ export function answerQuestions<Q, A>(
     // The work may block the process, so this is on its way before.
     await new Promise<void>((sent) => process.send?.(BEGUN, undefined, {}, () => sent()));
     watcher.postMessage(ms);
-    const said = await saidOf(() => answer(question, (less) => watcher.postMessage(less)));
+    const said = await answerOf(() => answer(question, (less) => watcher.postMessage(less)));
     watcher.postMessage(null);
     process.send?.(said, undefined, {}, () => {});
   });
 }
 
-async function saidOf(answer: () => unknown): Promise<Said> {
+async function answerOf(answer: () => unknown): Promise<Said> {
   try {
     return { answer: await answer() };
   } catch (thrown) {

@@ -5,7 +5,7 @@ import { anySignal } from '../async/signals.ts';
 import { whyUnusable } from '../causes.ts';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
-import { plain } from '../logs/plain.ts';
+import { toPlain } from '../logs/plain.ts';
 import { isServed, readEnd } from '../transport/index.ts';
 import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
@@ -52,7 +52,7 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
     const status = answer.statusCode ?? 0;
     if (status >= FAILED && answer.headers['content-type'] === 'application/json')
       throw await readError(answer);
-    const failure = await pass(answer, stdout.write);
+    const failure = await printResponse(answer, stdout.write);
     await stdout.flush();
     if (failure !== null) throw failure;
     return status < FAILED ? 0 : NOT_SERVING;
@@ -86,13 +86,14 @@ async function ask(
     const outgoing = request({ ...options, socketPath, agent: false }, resolve);
     outgoing.on(
       'error',
-      (cause: NodeJS.ErrnoException) => void unreached(cause, paths, socketPath).then(reject),
+      (cause: NodeJS.ErrnoException) =>
+        void connectionErrorOf(cause, paths, socketPath).then(reject),
     );
     outgoing.end(body ?? undefined);
   });
 }
 
-async function unreached(
+async function connectionErrorOf(
   cause: NodeJS.ErrnoException,
   paths: Context['paths'],
   socket: string,
@@ -115,25 +116,25 @@ async function unreached(
 }
 
 /** Prints the response as it comes. Resolves with the error that it ended with. */
-async function pass(
+async function printResponse(
   answer: IncomingMessage,
   write: (text: string) => Promise<void>,
 ): Promise<SvcError | null> {
   const decoder = new StringDecoder('utf8');
-  const shown = isTerminal(1) ? plain : (text: string) => text;
+  const shown = isTerminal(1) ? toPlain : (text: string) => text;
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>)
       await write(shown(decoder.write(chunk)));
     await write(shown(decoder.end()));
   } catch (cause) {
-    return incomplete(answer, cause);
+    return incompleteErrorOf(answer, cause);
   }
   const end = readEnd(answer);
-  if (end === 'cut') return incomplete(answer);
+  if (end === 'cut') return incompleteErrorOf(answer);
   return end === 'unknown' ? null : end;
 }
 
-function incomplete({ headers }: IncomingMessage, cause?: unknown): SvcError {
+function incompleteErrorOf({ headers }: IncomingMessage, cause?: unknown): SvcError {
   const { 'x-svc-run-id': run_id } = headers;
   return new SvcError(
     'connection_lost',
@@ -171,7 +172,7 @@ async function readError(answer: IncomingMessage): Promise<SvcError> {
 }
 
 async function readBody(data: string): Promise<Buffer> {
-  if (data === '-') return readStdin(limitSpecs.body_bytes.max, tooLarge);
+  if (data === '-') return readStdin(limitSpecs.body_bytes.max, tooLargeError);
   if (!data.startsWith('@')) return Buffer.from(data);
   const file = data.slice(1);
   return readFile(file).catch((cause: NodeJS.ErrnoException) => {
@@ -181,7 +182,7 @@ async function readBody(data: string): Promise<Buffer> {
   });
 }
 
-function tooLarge(): SvcError {
+function tooLargeError(): SvcError {
   const { max } = limitSpecs.body_bytes;
   return new SvcError('body_too_large', `The body has more than ${max} bytes.`);
 }

@@ -9,7 +9,7 @@ import { withTypedHint, withTypedName } from './print/typed-hint.ts';
 export async function execute(json: boolean, work: () => Promise<number>): Promise<void> {
   const fail = (thrown: unknown) => {
     if (thrown === READER_GONE) return 0;
-    const error = shownError(thrown);
+    const error = toShownError(thrown);
     printError(error, json);
     return error.spec.exit;
   };
@@ -21,14 +21,14 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
 }
 
 /** Anything thrown, as an error to print. With SVC_DEBUG=1 also prints its cause. */
-export function shownError(thrown: unknown): SvcError {
-  const error = thrown instanceof SvcError ? thrown : unexpected(thrown);
+export function toShownError(thrown: unknown): SvcError {
+  const error = thrown instanceof SvcError ? thrown : toUnexpectedError(thrown);
   if (process.env.SVC_DEBUG === '1') console.error(error.cause ?? error);
   return error;
 }
 
 /** No log records an error of the command line, so its message is shown. */
-export function unexpected(thrown: unknown): SvcError {
+export function toUnexpectedError(thrown: unknown): SvcError {
   const error = asSvcError(thrown);
   const words = oneLine(thrown instanceof Error ? thrown.message : String(thrown));
   if (error.code !== 'internal' || words === '') return error;

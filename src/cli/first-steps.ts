@@ -4,7 +4,7 @@ import { knownNames } from './completion/known.ts';
 import type { Context } from './context.ts';
 import { findStatus } from './daemon/find-status.ts';
 import { fitFrom, modelsToBegin } from './model/fitting.ts';
-import { bytes, shortened } from './print/format.ts';
+import { bytes, shortenLine } from './print/format.ts';
 import { paint, print } from './print/output.ts';
 import { beside, columnsOfStdout, fields } from './print/table.ts';
 import { additionOf, type Discovered, findServers } from './provider/discover.ts';
@@ -62,8 +62,11 @@ export async function run({ paths }: Context): Promise<number> {
 export function factsOf({ state, models, providers, server }: Found): [string, string | null][] {
   return [
     ['daemon', state === 'stopped' ? 'stopped; svc run starts it' : state],
-    ['models', models.length === 0 ? 'the built-in one, which knows only svc' : few(models)],
-    ['providers', providers.length === 0 ? 'none' : few(providers)],
+    [
+      'models',
+      models.length === 0 ? 'the built-in one, which knows only svc' : shortenList(models),
+    ],
+    ['providers', providers.length === 0 ? 'none' : shortenList(providers)],
     ['server', server === null ? null : `${server.name} at ${server.base_url}`],
   ];
 }
@@ -93,8 +96,8 @@ const BROKEN: ReadonlySet<string> = new Set(['crashed', 'failed', 'unresponsive'
 const NAMES_MAX = 3;
 const NAMES_WIDTH = 60;
 
-function few(names: readonly string[]): string {
+function shortenList(names: readonly string[]): string {
   const rest = names.length - NAMES_MAX;
   const more = rest > 0 ? `, and ${rest} more` : '';
-  return shortened(names.slice(0, NAMES_MAX).join(', '), NAMES_WIDTH) + more;
+  return shortenLine(names.slice(0, NAMES_MAX).join(', '), NAMES_WIDTH) + more;
 }

@@ -161,7 +161,7 @@ function readProviders(
     ['providers.json', readAddedProviders(file)],
     ['file', written],
   ] as const;
-  for (const [source, { providers: found, where }] of files) {
+  for (const [source, { providers: found, locate: where }] of files) {
     for (const { name: id, value, node } of found) {
       const place = (field: string) =>
         value.children?.find(({ children }) => children?.[0]?.value === field) ?? node;

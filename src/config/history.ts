@@ -74,7 +74,7 @@ export const historySpecs: {
     read: readPatterns,
     fromText: readList,
     // A pattern may spell the secret that it removes.
-    shown: ({ length }) => (length === 0 ? [] : `${length} (not shown)`),
+    toShown: ({ length }) => (length === 0 ? [] : `${length} (not shown)`),
   },
 };
 

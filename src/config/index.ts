@@ -8,7 +8,7 @@ export {
 export { type Config, loadConfig } from './config.ts';
 export { historySpecs } from './history.ts';
 export { credentialOf, keyPlace, splitReference } from './key-reference.ts';
-export { readKeyFile, unauthorised } from './keys/key-file.ts';
+export { readKeyFile, unauthorisedError } from './keys/key-file.ts';
 export { createKeys, fixedKey } from './keys/keys.ts';
 export { mcpKey, mcpLogin, StoredKeys } from './keys/stored-keys.ts';
 export { maskedValue, type SettingSpec, type Source } from './layers.ts';
@@ -49,14 +49,14 @@ export {
 } from './presets.ts';
 export { type AdapterName, adapterSpec, adapters, packageOf } from './providers/adapters.ts';
 export {
-  goesOn,
+  canContinueAnswer,
   type KnownProvider,
   knownProvider,
   knownProviders,
   placesOf,
 } from './providers/known-providers.ts';
 export { kindOf, type ProviderConfig, withDefaults } from './providers/provider.ts';
-export { addedProvider, changedProvider } from './providers/provider-request.ts';
+export { applyProviderChange, readAddedProvider } from './providers/provider-request.ts';
 export { removeProvider, saveProvider } from './providers/providers-file.ts';
 export { type Reference, referencesIn } from './reference.ts';
 export { refuseConfigured } from './refuse-configured.ts';

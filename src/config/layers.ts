@@ -26,13 +26,13 @@ export interface SettingSpec<T = unknown> {
   /** The value from JSON; undefined if it is malformed. */
   read(value: unknown): T | undefined;
   /** The mistake in a malformed value, as the rest of a sentence. Absent: `expects` says it. */
-  problem?(value: unknown): string | null;
+  findProblem?(value: unknown): string | null;
   /** The text of a value, also a malformed one, without its secret. Absent: it has no secret. */
-  masked?(text: string): string;
+  mask?(text: string): string;
   /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
   /** The part of a value with secrets that HTTP clients see. Absent: all of it. */
-  shown?(value: T): unknown;
+  toShown?(value: T): unknown;
 }
 
 /** The content of the file: known names, with unchecked values. */
@@ -44,7 +44,7 @@ export interface Written {
   renamed: RenamedSetting[];
   /** Removed limits that are in the file. */
   removed: string[];
-  where(offset: number): string;
+  locate(offset: number): string;
 }
 
 /** The names of a group. */
@@ -57,7 +57,7 @@ export function readWritten(file: string, settings: Known, limits: Known, histor
     providers: [],
     renamed: [],
     removed: [],
-    where: config?.where ?? (() => file),
+    locate: config?.locate ?? (() => file),
   };
   if (config?.root === undefined) return written;
   for (const property of properties(config, config.root, 'the configuration')) {
@@ -99,7 +99,7 @@ export function chooseValue(
     const read = spec.read(setting);
     if (read === undefined) {
       const problem =
-        spec.problem?.(setting) ?? `must be ${spec.expects}, not ${maskedValue(spec, value)}`;
+        spec.findProblem?.(setting) ?? `must be ${spec.expects}, not ${maskedValue(spec, value)}`;
       refuse(where, `${key} ${problem}`, { param: key });
     }
     choice = [read, source];
@@ -107,7 +107,7 @@ export function chooseValue(
   const inFile = written.values.get(key);
   const [variable, text] = readVariable(key, spec, env);
   if (inFile !== undefined)
-    take(plainValue(inFile.value), 'file', written.where(inFile.value.offset));
+    take(plainValue(inFile.value), 'file', written.locate(inFile.value.offset));
   if (text !== undefined) take(text, 'environment', `environment variable ${variable}`);
   if (flag !== undefined) take(flag, 'flag', `--${key.replaceAll('_', '-')}`);
   return choice;
@@ -115,7 +115,7 @@ export function chooseValue(
 
 /** A value for a message. */
 export function maskedValue(spec: SettingSpec, value: unknown): string {
-  return brief(typeof value === 'string' ? (spec.masked?.(value) ?? value) : value);
+  return brief(typeof value === 'string' ? (spec.mask?.(value) ?? value) : value);
 }
 
 /** The variable of a setting and its text; undefined when it is not set. */
@@ -176,7 +176,7 @@ function put(
     refuseName(config, property, { what, known });
   const name = old?.key ?? key;
   if (values.has(name))
-    refuse(config.where(property.node.offset), `${name} is set twice, once by its old name`, {
+    refuse(config.locate(property.node.offset), `${name} is set twice, once by its old name`, {
       param: name,
     });
   values.set(name, property);
@@ -184,7 +184,7 @@ function put(
 }
 
 function refuseName(
-  { where }: ConfigText,
+  { locate: where }: ConfigText,
   { name, node }: Property,
   { what, known }: { what: string; known: Known },
 ): never {

@@ -183,10 +183,11 @@ export function startOf({
 
 /** A text describes the mistake. It never repeats a value, which may have a secret. */
 export function readMcpServer(value: unknown): McpServerConfig | string {
-  const { command, args, env, url, headers, oauth, cwd, type, disabled, svc } = object(value) ?? {};
-  if (object(value) === null) return 'a server is an object';
+  const { command, args, env, url, headers, oauth, cwd, type, disabled, svc } =
+    asObject(value) ?? {};
+  if (asObject(value) === null) return 'a server is an object';
   if (type === 'sse') return 'the transport sse is out of use; give the address of its newer one';
-  const built_in = readBuiltIn(object(value) ?? {});
+  const built_in = readBuiltIn(asObject(value) ?? {});
   if (typeof built_in === 'string') return built_in;
   const isHttp = built_in === null && command === undefined;
   const isProgram = built_in === null && !isHttp;
@@ -196,24 +197,24 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
   const words = args === undefined ? [] : args;
   if (!Array.isArray(words) || !words.every((word) => typeof word === 'string'))
     return 'args must be a list of texts';
-  const variables = texts(env);
+  const variables = readTexts(env);
   if (variables === null) return 'env must be an object of texts';
-  const fields = texts(headers);
+  const fields = readTexts(headers);
   if (fields === null) return 'headers must be an object of texts';
   if (isHttp && !isAddress(url)) return 'url must be an http or https address without credentials';
-  const { clientId = null, clientSecret = null, callbackPort = 0 } = object(oauth ?? {}) ?? {};
+  const { clientId = null, clientSecret = null, callbackPort = 0 } = asObject(oauth ?? {}) ?? {};
   if (clientId !== null && !isText(clientId)) return 'oauth.clientId must be a text';
   if (clientSecret !== null && !isReference(clientSecret))
     return `oauth.clientSecret must be a reference, such as \${key:CLIENT_SECRET}`;
   if (clientSecret !== null && clientId === null) return 'oauth.clientSecret needs oauth.clientId';
   if (!isPort(callbackPort)) return 'oauth.callbackPort must be the number of a port';
   if (cwd !== undefined && !isWholePath(cwd)) return 'cwd must be a whole path';
-  const own = svc === undefined ? {} : object(svc);
+  const own = svc === undefined ? {} : asObject(svc);
   if (own === null) return 'svc must be an object';
   const { trusted = built_in !== null, policy = null } = own;
   if (typeof trusted !== 'boolean') return 'svc.trusted must be true or false';
   if (policy !== null && !isPolicy(policy)) return 'svc.policy must be allow, ask or deny';
-  const tools = rules(own.tools ?? {});
+  const tools = readRules(own.tools ?? {});
   if (tools === null) return 'svc.tools must be an object of allow, ask or deny by tool';
   return {
     command: isProgram ? [command as string, ...words] : null,
@@ -261,10 +262,10 @@ export function originOf(host: string): string {
   return host.includes('://') ? host : `https://${host}`;
 }
 
-function rules(value: unknown): Record<string, ToolRule> | null {
-  const entries = Object.entries(object(value) ?? { '': null });
+function readRules(value: unknown): Record<string, ToolRule> | null {
+  const entries = Object.entries(asObject(value) ?? { '': null });
   const read = entries.map(([tool, rule]): [string, ToolRule] | null => {
-    const { policy, digest = null } = object(rule) ?? { policy: rule };
+    const { policy, digest = null } = asObject(rule) ?? { policy: rule };
     const isValid = isPolicy(policy) && (digest === null || typeof digest === 'string');
     return isValid ? [tool, { policy, digest }] : null;
   });
@@ -299,16 +300,16 @@ function isAddress(value: unknown): boolean {
 }
 
 /** Numbers and switches count as their text, as in the programs whose files these are. */
-function texts(value: unknown): Record<string, string> | null {
+function readTexts(value: unknown): Record<string, string> | null {
   if (value === undefined) return {};
-  const entries = Object.entries(object(value) ?? { '': null });
+  const entries = Object.entries(asObject(value) ?? { '': null });
   const isPlain = (each: unknown) => ['string', 'number', 'boolean'].includes(typeof each);
   return entries.every(([, each]) => isPlain(each) && !String(each).includes('\0'))
     ? Object.fromEntries(entries.map(([name, each]) => [name, String(each)]))
     : null;
 }
 
-function object(value: unknown): Record<string, unknown> | null {
+function asObject(value: unknown): Record<string, unknown> | null {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? (value as Record<string, unknown>) : null;
 }

@@ -58,6 +58,6 @@ function presetSetting(name: string): SettingSpec {
     default: {},
     expects: 'an object such as {"system": "Answer in one sentence.", "temperature": 0}',
     read: (value) => readPresets({ [name]: value })?.[name],
-    problem: (value) => presetProblem({ [name]: value }),
+    findProblem: (value) => presetProblem({ [name]: value }),
   };
 }

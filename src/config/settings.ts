@@ -164,7 +164,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'The password comes from PGPASSWORD, or from store_password_file.',
     expects: 'sqlite, or an address such as "postgres://svc@db.example.org/svc"',
     read: readStoreAddress,
-    masked: maskPassword,
+    mask: maskPassword,
   },
   store_password_file: {
     env: 'SVC_STORE_PASSWORD_FILE',
@@ -244,7 +244,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: (value) =>
       value === null || (typeof value === 'string' && isHttpAddress(value)) ? value : undefined,
     fromText: nullText,
-    shown: (value) => (value === null ? null : withoutSecrets(value)),
+    toShown: (value) => (value === null ? null : withoutSecrets(value)),
   },
   log_level: {
     live: 'daemon',
@@ -345,7 +345,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'In template, {prompt} is the place of the prompt.',
     expects: 'an object such as {"short": {"system": "Answer in one sentence.", "temperature": 0}}',
     read: readPresets,
-    problem: presetProblem,
+    findProblem: presetProblem,
     fromText: jsonText,
   },
   prices: {

@@ -11,7 +11,7 @@ export interface ConfigText {
   /** An object; undefined if the file has only space and comments. */
   root: Node | undefined;
   /** `file:line:column` of an offset in the text. */
-  where(offset: number): string;
+  locate(offset: number): string;
 }
 
 export interface Property {
@@ -31,11 +31,11 @@ export function readConfigText(file: string): ConfigText | null {
   const text = decoded.startsWith('\uFEFF') ? decoded.slice(1) : decoded;
   const where = (offset: number) => `${file}:${position(text, offset)}`;
   if (!isUtf8(bytes)) refuse(where(text.indexOf('\uFFFD')), 'this is not UTF-8 text');
-  return { root: parse(text, where), where };
+  return { root: parse(text, where), locate: where };
 }
 
 /** The properties of an object, in order. `what` names it in the error. */
-export function properties({ where }: ConfigText, node: Node, what: string): Property[] {
+export function properties({ locate: where }: ConfigText, node: Node, what: string): Property[] {
   if (node.type !== 'object')
     refuse(where(node.offset), `${what} must be an object`, { param: what });
   return (node.children ?? []).flatMap((property) => {
@@ -113,7 +113,7 @@ function readBytes(file: string): Buffer | null {
   }
 }
 
-function parse(text: string, where: ConfigText['where']): Node | undefined {
+function parse(text: string, where: ConfigText['locate']): Node | undefined {
   refuseDepth(text, where);
   const problems: ParseError[] = [];
   const root = jsonc().parseTree(text, problems, {
@@ -133,7 +133,7 @@ function parse(text: string, where: ConfigText['where']): Node | undefined {
 }
 
 /** The parser is recursive, so the depth is bounded first. */
-function refuseDepth(text: string, where: ConfigText['where']): void {
+function refuseDepth(text: string, where: ConfigText['locate']): void {
   let depth = 0;
   for (const { char, offset } of marks(text)) {
     if (char === '{' || char === '[') depth += 1;
@@ -143,7 +143,7 @@ function refuseDepth(text: string, where: ConfigText['where']): void {
 }
 
 /** Two values for one name are a mistake: one would be ignored. */
-function refuseRepeats(node: Node, where: ConfigText['where']): void {
+function refuseRepeats(node: Node, where: ConfigText['locate']): void {
   const seen = new Set<unknown>();
   for (const child of node.children ?? []) {
     const name = child.type === 'property' ? child.children?.[0] : undefined;

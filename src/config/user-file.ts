@@ -57,7 +57,7 @@ export async function editUserFile(
     if (after === before) return;
     const target = targetOf(file);
     await writeAtomic(target, after, { sync: true }).catch((error: unknown) => {
-      throw unusable(file, error);
+      throw unusableErrorOf(file, error);
     });
   });
 }
@@ -68,7 +68,7 @@ export function readUserFile(file: string): string {
     return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '{}\n';
-    throw unusable(file, error);
+    throw unusableErrorOf(file, error);
   }
 }
 
@@ -91,7 +91,7 @@ export async function replaceUserFile(file: string, text: string): Promise<void>
     check(draft, file);
     await writeAtomic(target, text, { mode, sync: true });
   } catch (error) {
-    throw error instanceof SvcError ? error : unusable(file, error);
+    throw error instanceof SvcError ? error : unusableErrorOf(file, error);
   } finally {
     await rm(draft, { force: true });
   }
@@ -123,7 +123,7 @@ function check(draft: string, file: string): void {
   }
 }
 
-function unusable(file: string, cause: unknown): SvcError {
+function unusableErrorOf(file: string, cause: unknown): SvcError {
   const why = whyUnusable(cause);
   return new SvcError('home_unusable', `${file} cannot be read and written: ${why}.`, { cause });
 }

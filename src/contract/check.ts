@@ -16,7 +16,7 @@ export function check<S extends v.GenericSchema>(
   const config = { ...v.getGlobalConfig(), ...(leniency === undefined ? {} : { leniency }) };
   const { issues: found, value: output } = schema['~run']({ value }, config);
   if (found === undefined) return output as v.InferOutput<S>;
-  const issues = found.map(innermost);
+  const issues = found.map(findInnermostIssue);
   throw refusal(issues.find(isUnknownField) ?? issues[0] ?? found[0]);
 }
 
@@ -72,7 +72,7 @@ export function withoutNull<T extends object>(fields: T): WithoutNull<T> {
   ) as WithoutNull<T>;
 }
 
-export function wrong(param: string, message: string): SvcError {
+export function invalidRequest(param: string, message: string): SvcError {
   return new SvcError('invalid_request', message, { param: param.slice(0, 80) });
 }
 
@@ -86,9 +86,9 @@ export function tooManyValues(most: number): SvcError {
  * What is wrong inside a value that may have several forms: the issue of the form that fits
  * furthest. Otherwise a mistake deep in a message would be reported for its whole content.
  */
-function innermost(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown> {
+function findInnermostIssue(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown> {
   if (issue.type !== 'union' || issue.issues === undefined) return issue;
-  const inner = issue.issues.map(innermost).sort((a, b) => rank(b) - rank(a))[0];
+  const inner = issue.issues.map(findInnermostIssue).sort((a, b) => rank(b) - rank(a))[0];
   if (inner?.path === undefined) return issue;
   return { ...inner, path: [...(issue.path ?? []), ...inner.path] } as v.BaseIssue<unknown>;
 }
@@ -101,7 +101,7 @@ function rank(issue: v.BaseIssue<unknown>): number {
 function refusal(issue: v.BaseIssue<unknown>): SvcError {
   const param = issue.path?.map(({ key }) => String(key)).join('.');
   if (param === undefined) return new SvcError('invalid_request', issue.message);
-  if (!isUnknownField(issue)) return wrong(param, `${param} ${issue.message}`);
+  if (!isUnknownField(issue)) return invalidRequest(param, `${param} ${issue.message}`);
   const name = param.slice(0, 80);
   return new SvcError('invalid_request', `${JSON.stringify(name)} ${issue.message}`, {
     param: name,
@@ -130,9 +130,10 @@ export function checkNesting(values: Iterable<readonly [param: string, value: un
       const [inner, level] = next;
       count += 1;
       if (count > VALUES_MAX)
-        throw wrong(param, `${param} exceeds ${VALUES_MAX} values, with those before it.`);
+        throw invalidRequest(param, `${param} exceeds ${VALUES_MAX} values, with those before it.`);
       if (typeof inner !== 'object' || inner === null || ArrayBuffer.isView(inner)) continue;
-      if (level > LEVELS_MAX) throw wrong(param, `${param} has more than ${LEVELS_MAX} levels.`);
+      if (level > LEVELS_MAX)
+        throw invalidRequest(param, `${param} has more than ${LEVELS_MAX} levels.`);
       for (const each of Object.values(inner)) waiting.push([each, level + 1]);
     }
   }

@@ -1,18 +1,18 @@
 import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { checkText, checkWithoutNull, wrong } from './check.ts';
+import { checkText, checkWithoutNull, invalidRequest } from './check.ts';
 import type { Price } from './events.ts';
 import {
-  briefly,
   count,
-  filled,
   flag,
   name,
   named,
+  nonEmptyList,
   object,
   text,
   wholeFrom,
+  withEarlyAbort,
   words,
 } from './vocabulary.ts';
 
@@ -52,12 +52,15 @@ export function checkTexts(
   limits: Pick<Limits, 'embed_texts' | 'embed_text_bytes'>,
   param: string,
 ): void {
-  if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
+  if (texts.length === 0) throw invalidRequest(param, `${param} must have at least one text.`);
   if (texts.length > limits.embed_texts)
-    throw wrong(param, `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`);
+    throw invalidRequest(
+      param,
+      `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`,
+    );
   for (const [index, entry] of texts.entries()) {
     if (entry.length === 0)
-      throw wrong(`${param}.${index}`, `${param}.${index} must not be empty.`);
+      throw invalidRequest(`${param}.${index}`, `${param}.${index} must not be empty.`);
     if (typeof entry === 'string') checkText(`${param}.${index}`, entry);
   }
   const bytes = embedBytes(texts);
@@ -77,8 +80,8 @@ export const rerankInput = named(
   'RerankInput',
   object({
     query: words,
-    documents: briefly(
-      filled(document, 'must be a list of texts.', 'must have at least one text.'),
+    documents: withEarlyAbort(
+      nonEmptyList(document, 'must be a list of texts.', 'must have at least one text.'),
     ),
     provider: v.nullish(name()),
     model: v.nullish(name()),

@@ -2,7 +2,13 @@ import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
 import { asRecord } from '../json.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
-import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
+import {
+  checkNesting,
+  checkText,
+  checkWithoutNull,
+  invalidRequest,
+  type WithoutNull,
+} from './check.ts';
 import { checkMessages } from './messages/messages.ts';
 import { type RunInput, runInput, splitServers, withToolServers } from './run.ts';
 import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
@@ -37,7 +43,10 @@ export function checkRunInput(
       hint: 'Send a text in the field prompt, or a list in messages.',
     });
   if (messages !== undefined && (input.prompt ?? system) !== undefined)
-    throw wrong('messages', 'messages replaces prompt and system. Send one of the two forms.');
+    throw invalidRequest(
+      'messages',
+      'messages replaces prompt and system. Send one of the two forms.',
+    );
   checkTools(input);
   checkSize(input, limits);
   // The messages of a turn may answer calls of the turn before: they are checked together.
@@ -55,19 +64,22 @@ function checkTools(input: WithoutNull<RunInput>): void {
   const forms = FORMS.filter((name) => input[name] !== undefined);
   const [first, second] = forms;
   if (first !== undefined && second !== undefined)
-    throw wrong(
+    throw invalidRequest(
       second,
       `${first} and ${second} both say the form of the answer. Send one of them.`,
     );
   const names = tools.map(({ name }) => name);
   const twice = firstTwice(names);
-  if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
+  if (twice !== undefined) throw invalidRequest('tools', `tools has ${twice} twice.`);
   // The names of the tools of servers are not known yet.
   if (splitServers(input).servers.length > 0) return;
   if (typeof tool_choice === 'object' && !names.includes(tool_choice.name))
-    throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);
+    throw invalidRequest(
+      'tool_choice',
+      `tool_choice names ${tool_choice.name}, which is not in tools.`,
+    );
   if (tool_choice === 'required' && names.length === 0)
-    throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
+    throw invalidRequest('tool_choice', 'tool_choice is required, but there are no tools.');
 }
 
 /** The options that set the form of the text of an answer. */

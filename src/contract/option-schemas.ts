@@ -11,8 +11,8 @@ import {
   STOPS_MAX,
 } from './options.ts';
 import {
-  filled,
   flag,
+  nonEmptyList,
   numberFrom,
   oneOf,
   text,
@@ -34,7 +34,7 @@ const REGEX_CHARS = 8192;
 const CHOICE_CHARS = 4096;
 const CHOICES_MAX = 2000;
 
-function bounded<S extends v.GenericSchema<string>>(schema: S, most: number) {
+function withMaxLength<S extends v.GenericSchema<string>>(schema: S, most: number) {
   return v.pipe(schema, v.maxLength(most, `must have at most ${most} characters.`));
 }
 
@@ -52,16 +52,16 @@ const forms = {
     numberFrom(-BIAS_MAX, BIAS_MAX),
     'must be an object with ids of adapters, and a number for each.',
   ),
-  regex: bounded(words, REGEX_CHARS),
+  regex: withMaxLength(words, REGEX_CHARS),
   choice: v.pipe(
-    filled(
-      bounded(words, CHOICE_CHARS),
+    nonEmptyList(
+      withMaxLength(words, CHOICE_CHARS),
       'must be a list of texts.',
       'must have at least one text.',
     ),
     v.maxLength(CHOICES_MAX, `must have at most ${CHOICES_MAX} texts.`),
   ),
-  grammar: bounded(words, GRAMMAR_CHARS),
+  grammar: withMaxLength(words, GRAMMAR_CHARS),
   logit_bias: v.pipe(
     v.record(
       v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,8})$/, 'must be the id of a token.')),

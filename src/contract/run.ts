@@ -4,11 +4,11 @@ import { answerPart, message, recordedMessage } from './messages/messages.ts';
 import { optionEntries, recordedOptions } from './option-schemas.ts';
 import { errorBody, orNull } from './records.ts';
 import {
-  filled,
   flag,
   large,
   name,
   named,
+  nonEmptyList,
   object,
   oneOf,
   text,
@@ -79,7 +79,7 @@ const models = v.union([
     v.maxLength(TARGETS_MAX, `must name at most ${TARGETS_MAX} models.`),
   ),
 ]);
-const conversation = filled(
+const conversation = nonEmptyList(
   message,
   'must be a list of messages.',
   'must have at least one message.',

@@ -70,11 +70,11 @@ export function name(max = 1024) {
   );
 }
 
-/** The values of the schemas that `only` makes. JSON Schema has no other way to list them. */
+/** The values of the schemas of `oneOfOrNull`. JSON Schema has no other way to list them. */
 export const listed = new WeakMap<v.GenericSchema, readonly unknown[]>();
 
 /** A field that may only have one of these values, or none. */
-export function only<const T extends readonly unknown[]>(values: T, message: string) {
+export function oneOfOrNull<const T extends readonly unknown[]>(values: T, message: string) {
   const schema = v.custom<T[number]>(
     (value) => values.some((each) => JSON.stringify(each) === JSON.stringify(value)),
     message,
@@ -84,12 +84,12 @@ export function only<const T extends readonly unknown[]>(values: T, message: str
 }
 
 /** A list that has something in it. */
-export function filled<S extends v.GenericSchema>(item: S, message: string, empty: string) {
+export function nonEmptyList<S extends v.GenericSchema>(item: S, message: string, empty: string) {
   return v.pipe(v.array(item, message), v.minLength(1, empty));
 }
 
 /** Stops at the first mistake of a long list: each of a million mistakes would be noted. */
-export function briefly<S extends v.GenericSchema>(schema: S): S {
+export function withEarlyAbort<S extends v.GenericSchema>(schema: S): S {
   const run = schema['~run'];
   const brief: typeof run = (dataset, config) =>
     Array.isArray(dataset.value) && dataset.value.length > LONG
@@ -104,15 +104,15 @@ export const words = v.pipe(text, v.nonEmpty('must not be empty.'));
 
 /** An object with these fields and no others: an unknown field is most often a typing mistake. */
 export function object<const E extends v.ObjectEntries>(entries: E) {
-  return exactly(entries, 'field');
+  return strictFields(entries, 'field');
 }
 
 /** The parameters of a query. */
 export function query<const E extends v.ObjectEntries>(entries: E) {
-  return exactly(entries, 'parameter');
+  return strictFields(entries, 'parameter');
 }
 
-function exactly<const E extends v.ObjectEntries>(entries: E, noun: string) {
+function strictFields<const E extends v.ObjectEntries>(entries: E, noun: string) {
   const schema = v.strictObject(entries, (issue) => {
     const names = Object.keys(entries).join(', ');
     if (issue.expected === 'never')
@@ -125,7 +125,7 @@ function exactly<const E extends v.ObjectEntries>(entries: E, noun: string) {
       schema,
       config.leniency === undefined
         ? dataset
-        : { ...dataset, value: known(dataset.value, entries, config.leniency) },
+        : { ...dataset, value: keepKnownFields(dataset.value, entries, config.leniency) },
       config,
     );
   return Object.assign(schema, { '~run': lenient });
@@ -169,21 +169,25 @@ export function listWithout<S extends v.GenericSchema>(
 }
 
 /** The fields that the schema has. It is a copy only if there are others. */
-function known(value: unknown, entries: v.ObjectEntries, { ignored, blanks }: Leniency): unknown {
+function keepKnownFields(
+  value: unknown,
+  entries: v.ObjectEntries,
+  { ignored, blanks }: Leniency,
+): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const fields = Object.entries(value);
   const isKnown = ([key]: [string, unknown]) =>
     Object.hasOwn(entries, key) && entries[key] !== undefined;
   const isGiven = ([, field]: [string, unknown]) => !blanks || (field !== '' && field !== null);
-  const kept = fields.filter((field) => isKnown(field) && isGiven(field));
+  const knownFields = fields.filter((field) => isKnown(field) && isGiven(field));
   // Another form may have been tried before, which did not know them.
   ignored.delete(value);
-  if (kept.length === fields.length) return value;
+  if (knownFields.length === fields.length) return value;
   ignored.set(
     value,
     fields.flatMap((field) => (isKnown(field) ? [] : [field[0]])),
   );
-  return Object.fromEntries(kept);
+  return Object.fromEntries(knownFields);
 }
 
 /** An integer in decimal digits, as queries carry it. */

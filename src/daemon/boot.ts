@@ -57,7 +57,7 @@ export class Boot {
     });
     parts.stopRequests.subscribe((at) => this.endBy(at, () => void this.endWithoutLog()));
     endBlockedStop(parts, this.outcome.resolve, ended.signal);
-    const collect = collector();
+    const collect = createCollector();
     collectWhenIdle(config.limits.memory_idle_ms, ended.signal, () => {
       tidyCompiledCode().catch((error: unknown) =>
         parts.log.debug({ err: error }, 'old compiled code could not be removed'),
@@ -250,7 +250,7 @@ const WORKED_MS = 500;
  * The flag adds `gc` only to new contexts, so ours stays as it is. Only a last-resort collection
  * returns spare pages to the system.
  */
-function collector(): () => void {
+function createCollector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: object) => void;
   setFlagsFromString('--no-expose-gc');

@@ -17,7 +17,7 @@ import {
   type RuntimeFile,
   readRuntimeFile,
 } from '../home/runtime-file.ts';
-import { forgetStart, noteStart, startEnded } from '../home/starting.ts';
+import { forgetStart, noteStart, startEndedError } from '../home/starting.ts';
 import { programVersion } from '../home/version.ts';
 import { ownsAny } from '../kernel/store/index.ts';
 import { connect } from '../transport/index.ts';
@@ -51,7 +51,7 @@ export async function serveDaemon(options: ServeOptions): Promise<number> {
   if (!ownsAny()) leaving.unref();
   if (failure === null) {
     // After ready no parent listens any more.
-    notifyParent({ type: 'failed', error: startEnded().body() });
+    notifyParent({ type: 'failed', error: startEndedError().body() });
     return 0;
   }
   notifyParent({ type: 'failed', error: failure.body() });
@@ -96,12 +96,12 @@ export async function bootUntilEnd(
     const failure = await boot(losses > 0);
     if (failure?.code !== 'lease_lost') return failure;
     losses = performance.now() - began < LASTED_MS ? losses + 1 : 1;
-    await betweenBoots(() => wait(Math.min(AGAIN_MAX_MS, AGAIN_MS * 2 ** (losses - 1))));
+    await waitBetweenBoots(() => wait(Math.min(AGAIN_MAX_MS, AGAIN_MS * 2 ** (losses - 1))));
   }
 }
 
 /** No boot handles an error now. The error comes from an ended boot, so nothing depends on it. */
-async function betweenBoots(wait: () => Promise<unknown>): Promise<void> {
+async function waitBetweenBoots(wait: () => Promise<unknown>): Promise<void> {
   const warn = (error: unknown) =>
     process.emitWarning(error instanceof Error ? error : String(error));
   for (const event of UNCAUGHT) process.on(event, warn);
@@ -139,7 +139,7 @@ export async function ownHome(paths: Paths, wait_ms: number): Promise<void> {
         `The home ${paths.home} shares files with ${original}, whose daemon runs.`,
         { hint: 'Copy that home without hard links, such as with cp -a, and start the copy.' },
       );
-    const owner = ownerIn(paths, isHeld ? ['ours'] : ['ours', 'unproven']);
+    const owner = findOwner(paths, isHeld ? ['ours'] : ['ours', 'unproven']);
     if (isHeld && owner === null) return;
     if (owner !== null && (await isUp(owner, isHeld)))
       throw new SvcError('daemon_already_running', `A daemon runs already, with pid ${owner.pid}.`);
@@ -160,7 +160,7 @@ const LOOK_MS = 25;
 const ANSWER_MS = 3_000;
 
 /** The other process that the runtime file names, if it is one of `kinds`. */
-function ownerIn({ runtime }: Paths, kinds: readonly Owner[]): RuntimeFile | null {
+function findOwner({ runtime }: Paths, kinds: readonly Owner[]): RuntimeFile | null {
   const found = readRuntimeFile(runtime);
   if (found.kind !== 'present' || found.file.pid === process.pid) return null;
   return kinds.includes(ownerOf(found.file)) ? found.file : null;

@@ -21,7 +21,7 @@ export interface LiveConfigOptions {
   /** Reads the files again, with the flags and variables of this daemon. Throws config_invalid. */
   reload(): Config;
   /** Passes a changed setting to the part that keeps its own copy. */
-  changed(key: string, config: Config): void;
+  onChange(key: string, config: Config): void;
 }
 
 /**
@@ -50,7 +50,10 @@ export class LiveConfig implements Configuration {
       this.seen = version;
       this.read();
     }
-    return { keys: this.fresh === null ? [] : this.differing(this.fresh), problem: this.problem };
+    return {
+      keys: this.fresh === null ? [] : this.findDiffering(this.fresh),
+      problem: this.problem,
+    };
   }
 
   /** Every setting. Secrets are not shown. */
@@ -61,7 +64,7 @@ export class LiveConfig implements Configuration {
       const spec = findSetting(key)?.spec as SettingSpec;
       const shown = (of: Config) => {
         const value = settingOf(of, key);
-        return spec.shown === undefined ? value : spec.shown(value);
+        return spec.toShown === undefined ? value : spec.toShown(value);
       };
       const fresh = pending.includes(key) ? this.fresh : null;
       const present = spec.live === 'command' ? (this.fresh ?? config) : config;
@@ -89,14 +92,14 @@ export class LiveConfig implements Configuration {
 
   /** Throws config_invalid. */
   apply(): AppliedSettings {
-    const { config, reload, changed } = this.options;
+    const { config, reload, onChange: changed } = this.options;
     this.seen = versionOf(config.file);
     const fresh = reload();
     this.fresh = fresh;
     this.problem = null;
     const result: AppliedSettings = { applied: [], after_restart: [] };
-    for (const key of this.differing(fresh)) {
-      const isLive = liveBy(key) === 'daemon';
+    for (const key of this.findDiffering(fresh)) {
+      const isLive = liveOf(key) === 'daemon';
       result[isLive ? 'applied' : 'after_restart'].push(key);
       if (!isLive) continue;
       put(config, key, settingOf(fresh, key));
@@ -116,22 +119,22 @@ export class LiveConfig implements Configuration {
     }
   }
 
-  private differing(fresh: Config): string[] {
+  private findDiffering(fresh: Config): string[] {
     const { config } = this.options;
     const differs = (key: string) =>
-      liveBy(key) !== 'command' && !isSame(settingOf(config, key), settingOf(fresh, key));
-    return [...settingKeys().filter(differs), ...changedProviders(config, fresh)];
+      liveOf(key) !== 'command' && !isSame(settingOf(config, key), settingOf(fresh, key));
+    return [...settingKeys().filter(differs), ...findChangedProviders(config, fresh)];
   }
 }
 
 const CHANGE = { daemon: 'live', command: 'command', start: 'restart' } as const;
 
-function liveBy(key: string): SettingSpec['live'] {
+function liveOf(key: string): SettingSpec['live'] {
   return findSetting(key)?.spec.live;
 }
 
 /** Providers of the user's file. The commands change the others at once. */
-function changedProviders(config: Config, fresh: Config): string[] {
+function findChangedProviders(config: Config, fresh: Config): string[] {
   const inFile = ({ sources }: Config, id: string) => sources[`providers.${id}`] === 'file';
   const textOf = (of: Config, id: string) => inFile(of, id) && JSON.stringify(of.providers[id]);
   const ids = new Set([...Object.keys(config.providers), ...Object.keys(fresh.providers)]);

@@ -150,7 +150,7 @@ export function buildParts(options: PartsOptions) {
   const live = new LiveConfig({
     config,
     reload: options.reload,
-    changed: (key) => {
+    onChange: (key) => {
       if (key === 'log_level') log.level = config.log_level;
       if (key === 'model') work.local.models.default = config.model;
       log.info({}, `${key} changed: it counts now`);
@@ -163,7 +163,7 @@ export function buildParts(options: PartsOptions) {
     runtime,
     live,
     token: secrets.token,
-    warnings: () => [...options.warnings, ...leftOut(work.mcp.fileProblem)],
+    warnings: () => [...options.warnings, ...leftOutWarnings(work.mcp.fileProblem)],
   });
 
   return {
@@ -193,7 +193,7 @@ export function buildParts(options: PartsOptions) {
 }
 
 /** A damaged mcp.json. */
-function leftOut(problem: string | null): string[] {
+function leftOutWarnings(problem: string | null): string[] {
   return problem === null ? [] : [`The tool servers are left out: ${problem} See: svc doctor`];
 }
 

@@ -69,7 +69,8 @@ export async function startDaemon(
   kernel.open(opened.last_seq);
   const [, isRecovering] = await Promise.all([listening, recovering]);
   await membership.joined();
-  if (last_boot !== null && last_boot.ending !== 'clean') log.warn({}, unclean(last_boot));
+  if (last_boot !== null && last_boot.ending !== 'clean')
+    log.warn({}, describeUncleanEnd(last_boot));
   if (!isRecovering) throw STOPPED;
   await proceed(parts, { type: 'daemon.listening', addresses });
   let recoverQueue = () => Promise.resolve();
@@ -110,7 +111,7 @@ export async function startDaemon(
   await proceed(parts, { type: 'daemon.providers_probed' });
   scheduler.next();
   membership.start();
-  parts.diskMonitor.started();
+  parts.diskMonitor.onReady();
   parts.retention.start();
   await parts.verification.start();
   log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
@@ -123,7 +124,7 @@ export async function startDaemon(
   return { queueRecovered };
 }
 
-function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
+function describeUncleanEnd({ ending, at, unfinished_runs: runs }: LastBoot): string {
   const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
   const time = new Date(at).toISOString();
   return `the last daemon ${ENDINGS[ending]}, with ${left}; its last event was at ${time}`;

@@ -83,11 +83,11 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   parts.membership.close();
   parts.diskMonitor.close();
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
-  await within(
+  await waitAtMost(
     isLate ? config.limits.close_grace_ms : config.limits.close_ms,
     Promise.allSettled([puller.close(), providers.close(), mcp.close(), quiet, closeStore(parts)]),
   );
-  await within(config.limits.close_grace_ms, traces.close());
+  await waitAtMost(config.limits.close_grace_ms, traces.close());
   // Logged before the listeners close, so that followers of the log see it.
   if (failure === null) log.info({}, stoppedText(kernel.snapshot(parts.streams.daemon)));
   else log.info({ failure: failure.code }, 'stopped by this failure');
@@ -131,11 +131,11 @@ async function recordFailure(
       error: { code, message, retryable: false },
     })
     .catch(() => false);
-  await within(config.limits.close_grace_ms, recorded);
+  await waitAtMost(config.limits.close_grace_ms, recorded);
 }
 
 /** Waits for work that never rejects, but no longer than this. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
+async function waitAtMost(ms: number, work: Promise<unknown>): Promise<void> {
   const late = new AbortController();
   await Promise.race([work, delay(ms, null, { signal: late.signal })]);
   late.abort();

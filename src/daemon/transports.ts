@@ -43,9 +43,10 @@ export function buildTransports(options: TransportOptions) {
   const refusals = createRefusals(log, limits.refusal_log_ms);
   const common = { runtime, limits, log, unsent, certificate, isServed };
   const signIn = buildSignIn(paths, config, token, {
-    rotated: () => log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
+    onRotated: () =>
+      log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
     session: (line) => log.info({}, line),
-    expired: (name) => {
+    onExpired: (name) => {
       log.info({ token: name }, 'a token was revoked, since its process has ended');
       runtime.runs.cancelAll(name, 'token').catch((error: unknown) => {
         log.warn({ err: error, token: name }, 'its runs could not be cancelled');
@@ -130,7 +131,7 @@ export class Listeners {
 
   /** Throws port_in_use, address_refused. */
   async bind(): Promise<Record<Name, string>> {
-    return { http: await this.one('http'), grpc: await this.one('grpc') };
+    return { http: await this.listenOn('http'), grpc: await this.listenOn('grpc') };
   }
 
   /** A note for users of the default addresses; null for none. */
@@ -148,7 +149,7 @@ export class Listeners {
     );
   }
 
-  private async one(name: Name): Promise<string> {
+  private async listenOn(name: Name): Promise<string> {
     const { config } = this;
     const wanted = config[name];
     const { host, port } = parseAddress(wanted) as { host: string; port: number };
@@ -160,7 +161,7 @@ export class Listeners {
         throw error;
       if (config.sources[name] !== 'default')
         throw withRequestedAddress(name, config.sources[name], error);
-      const address = await nearest(listen, port);
+      const address = await listenNearest(listen, port);
       const taken = address.replace(/^\w+:\/\//, '');
       this.moved.push({ name, wanted, taken, code: error.code });
       return address;
@@ -173,7 +174,10 @@ const TITLES = { http: 'HTTP', grpc: 'gRPC' };
 const NEAR = 16;
 const STEP = 2;
 
-async function nearest(listen: (port: number) => Promise<string>, port: number): Promise<string> {
+async function listenNearest(
+  listen: (port: number) => Promise<string>,
+  port: number,
+): Promise<string> {
   for (let at = port + STEP; at <= port + NEAR * STEP; at += STEP) {
     const address = await listen(at).catch((error: unknown) => {
       if (hasCode(error, 'port_in_use', 'address_refused')) return null;

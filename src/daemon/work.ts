@@ -32,8 +32,8 @@ import {
 } from '../providers/index.ts';
 import {
   Budget,
-  createdIn,
   LOCAL,
+  loadedAliasesOf,
   OutputBudget,
   Providers,
   Pulls,
@@ -141,7 +141,7 @@ export function buildWork(options: WorkOptions) {
       templates: () => byModel(config.model_templates),
       adapters: () => byModel(config.model_adapters),
       drafts: () => byModel(config.model_drafts),
-      created: () => createdIn(config),
+      created: () => loadedAliasesOf(config),
       isWriting: (file) => puller.isWriting(file),
     },
     media: {

@@ -3,18 +3,18 @@ import type { RunRecord } from '../contract/contract.ts';
 import type { OutputPart, TokenLogprob } from '../contract/messages/parts.ts';
 import {
   type Context,
+  cutReasonOf,
   type Live,
   type LiveOptions,
   PIECE_BYTES,
   requestOver,
   sendLarge,
   sendLive,
-  whyCut,
 } from '../transport/index.ts';
 import {
   type AnswerEnd,
+  addPiece,
   followAnswer,
-  grow,
   type OnMove,
   type OutputPiece,
   type Piece,
@@ -65,7 +65,7 @@ export async function collectAnswer(
   let logprobs: TokenLogprob[] = [];
   let length = 0;
   let kept = 0;
-  const { present, onMove } = following(run);
+  const { present, onMove } = trackTarget(run);
   const onCall = (call: ToolCall) => {
     said.push(...parts, call);
     parts = [];
@@ -79,28 +79,28 @@ export async function collectAnswer(
         if (piece.type === 'restart' || (piece.type === 'turn' && !showsCalls))
           [parts, logprobs, length] = [[], [], kept];
         else if (piece.type === 'output') {
-          parts = grow(parts, piece);
+          parts = addPiece(parts, piece);
           for (const token of piece.logprobs ?? []) logprobs.push(token);
           length += lengthOf(piece);
         }
       }
-      outflow.own(length);
+      outflow.setOwnBytes(length);
     }
   } catch (thrown) {
     throw rename(thrown);
   } finally {
     outflow.leave();
   }
-  throw whyCut(context, 'The daemon stops. The run continues at its next start.');
+  throw cutReasonOf(context, 'The daemon stops. The run continues at its next start.');
 }
 
 /** The run, with the target that answers at present. */
-function following(run: RunRecord): { present: () => RunRecord; onMove: OnMove } {
-  let now = run;
+function trackTarget(run: RunRecord): { present: () => RunRecord; onMove: OnMove } {
+  let current = run;
   return {
-    present: () => now,
+    present: () => current,
     onMove: ({ provider, model }) => {
-      now = { ...now, provider, model };
+      current = { ...current, provider, model };
     },
   };
 }
@@ -153,7 +153,7 @@ export async function streamAnswer(
     const gathered = new Gathered(live);
     const writes = { ...live, write: (text: string) => gathered.add(text) };
     const follow = (each: RunRecord) => {
-      const { present, onMove } = following(each);
+      const { present, onMove } = trackTarget(each);
       const writeCall =
         onCall === undefined
           ? undefined
@@ -163,7 +163,7 @@ export async function streamAnswer(
             };
       const batches = followAnswer(runtime, each.id, { ...live, onMove, onCall: writeCall });
       const answer = new Steady(onCall === undefined ? TURNS_GAP : '');
-      return work(untilEnd(context, { batches, answer }, live, gathered), writes, present);
+      return work(readUntilEnd(context, { batches, answer }, live, gathered), writes, present);
     };
     try {
       if (runs === null) await follow(run);
@@ -213,7 +213,7 @@ class Gathered {
  * read. The text so far counts: it is kept for an answer that begins again. Throws when the pieces
  * stop before the end of the answer.
  */
-async function* untilEnd(
+async function* readUntilEnd(
   context: Context,
   { batches, answer }: { batches: AsyncIterable<readonly Piece[]>; answer: Steady },
   { outflow }: Live,
@@ -229,9 +229,9 @@ async function* untilEnd(
       length += piece.text.length;
     }
     await gathered.flush();
-    outflow.own(length);
+    outflow.setOwnBytes(length);
   }
-  throw whyCut(context, 'The daemon stops. The run continues at its next start.');
+  throw cutReasonOf(context, 'The daemon stops. The run continues at its next start.');
 }
 
 function answerOf(

@@ -4,7 +4,7 @@ import { SvcError } from '../errors.ts';
  * Ids of an API, made from the id of the run: `chatcmpl-01J…` is `run_01J…`. So a log line, a
  * client and `svc why` name the same run.
  */
-export function idIn(prefix: string, run_id: string): string {
+export function toApiId(prefix: string, run_id: string): string {
   return `${prefix}${run_id.slice(RUN.length)}`;
 }
 

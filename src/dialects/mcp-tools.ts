@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { withoutNull, wrong } from '../contract/check.ts';
+import { invalidRequest, withoutNull } from '../contract/check.ts';
 import type { ToolFilter, ToolNarrowing } from '../contract/contract.ts';
 import { firstTwice } from '../contract/inputs.ts';
 import { flag, object, oneOf, text } from '../contract/vocabulary.ts';
@@ -55,7 +55,7 @@ export type McpTool = v.InferOutput<typeof mcpTool>;
 export function namedServers(narrowings: readonly ToolNarrowing[]): string[] {
   const names = narrowings.map(({ server }) => server);
   const twice = firstTwice(names);
-  if (twice !== undefined) throw wrong('tools', `tools has the server ${twice} twice.`);
+  if (twice !== undefined) throw invalidRequest('tools', `tools has the server ${twice} twice.`);
   return names.map(namedTool);
 }
 

@@ -86,13 +86,13 @@ export async function* followAnswer(
       for (const event of events) {
         const { type } = event;
         if (!WANTED.has(type) && !type.startsWith('run.tool_') && !isTerminalEvent(type)) continue;
-        const { at, data: fields } = body.of(event);
+        const { at, data: fields } = body.storedOf(event);
         // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
         const data: any = fields;
         const shown = onCall === undefined ? [] : calls.after({ type, at, data }).filter(isShown);
         // The first output may have no text.
         if (data.prompt_parts !== undefined) prompt_tokens = sumOf(data.prompt_parts);
-        const piece = pieceIn(type, data, { prompt_tokens, turns });
+        const piece = toPiece(type, data, { prompt_tokens, turns });
         if (type === 'run.started') turns = data.turn ?? 0;
         if (piece !== null) pieces.push(piece);
         length += data.text?.length ?? 0;
@@ -117,7 +117,7 @@ export async function* followAnswer(
 /** Characters of one batch, about. */
 const BATCH_LENGTH = 64 * 1024;
 
-function pieceIn(
+function toPiece(
   type: string,
   // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
   data: any,
@@ -147,7 +147,7 @@ const WANTED: ReadonlySet<string> = new Set([
 ]);
 
 /** The parts of an answer after one more piece. Here text alone is a part, too. */
-export function grow(parts: readonly OutputPart[], piece: OutputPiece): readonly OutputPart[] {
+export function addPiece(parts: readonly OutputPart[], piece: OutputPiece): readonly OutputPart[] {
   return parts.length === 0 && (piece.kind ?? piece.opaque) === undefined
     ? [{ type: 'text', text: piece.text }]
     : partsAfter(parts, '', piece);

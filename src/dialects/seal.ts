@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { wrong } from '../contract/check.ts';
+import { invalidRequest } from '../contract/check.ts';
 import { opaque as schema } from '../contract/messages/messages.ts';
 import {
   DETAILS,
@@ -28,13 +28,13 @@ export interface Sealed extends Opaque {
   readonly call?: string;
 }
 
-export function sealed(opaque: Sealed): string {
+export function sealOpaque(opaque: Sealed): string {
   return BEGIN + Buffer.from(JSON.stringify(opaque)).toString('base64url');
 }
 
 /** Opaque data of a call, to travel beside it: most APIs have no field for them in the call. */
-export function sealedBeside({ id, opaque }: ToolCallPart): string | null {
-  return opaque === undefined ? null : sealed({ ...opaque, call: id });
+export function sealBeside({ id, opaque }: ToolCallPart): string | null {
+  return opaque === undefined ? null : sealOpaque({ ...opaque, call: id });
 }
 
 /** Attaches data that travelled beside calls to the calls that follow. */
@@ -54,12 +54,12 @@ export class Besides {
 }
 
 /** Null: svc did not seal it. Throws invalid_request for a changed text. */
-export function unsealed(written: string, param: string): Sealed | null {
+export function unsealOpaque(written: string, param: string): Sealed | null {
   if (!written.startsWith(BEGIN)) return null;
   const json = Buffer.from(written.slice(BEGIN.length), 'base64url').toString();
   const { success, output } = v.safeParse(sealedSchema, parseForeignJson(json));
   if (success) return output;
-  throw wrong(param, `${param} is not as svc sent it.`);
+  throw invalidRequest(param, `${param} is not as svc sent it.`);
 }
 
 /** Thoughts as OpenRouter's details. Null: they have nothing, or a field with its meaning. */
@@ -68,8 +68,8 @@ export function detailOf(part: OutputPart): object | null {
   const { text, opaque } = part;
   if (opaque.form === DETAILS || opaque.form === THOUGHT) return null;
   return text === ''
-    ? { type: 'reasoning.encrypted', data: sealed(opaque) }
-    : { type: 'reasoning.text', text, signature: sealed(opaque) };
+    ? { type: 'reasoning.encrypted', data: sealOpaque(opaque) }
+    : { type: 'reasoning.text', text, signature: sealOpaque(opaque) };
 }
 
 /** The thoughts of such a detail. Null: svc did not seal it. Throws invalid_request. */
@@ -77,7 +77,7 @@ export function thoughtIn(
   { text: said, signature, data }: Readonly<Record<string, unknown>>,
   param: string,
 ): ReasoningPart | null {
-  const opaque = unsealed(String(signature ?? data), param);
+  const opaque = unsealOpaque(String(signature ?? data), param);
   return opaque && { type: 'reasoning', text: typeof said === 'string' ? said : '', opaque };
 }
 

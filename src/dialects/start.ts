@@ -1,7 +1,13 @@
-import { withoutNull, wrong } from '../contract/check.ts';
+import { invalidRequest, withoutNull } from '../contract/check.ts';
 import type { RequestSource, RunInput, RunRecord } from '../contract/contract.ts';
 import { parseRunInput, spanOf } from '../contract/inputs.ts';
-import { type Context, cancelWhenGone, clientGone, clientOf, withKey } from '../transport/index.ts';
+import {
+  type Context,
+  cancelWhenGone,
+  clientGoneSignal,
+  clientOf,
+  withKey,
+} from '../transport/index.ts';
 
 /** The API of a request. `fields`: plain JSON that the API needs to describe the run later. */
 export interface ApiRequest {
@@ -27,7 +33,7 @@ export interface ApiRequest {
 export interface Asking extends Pick<Context, 'runtime' | 'limits' | 'log'> {
   headers: Context['req']['headers'];
   /** Aborted when the client disconnects before the answer is complete. */
-  gone(): AbortSignal;
+  goneSignal(): AbortSignal;
 }
 
 /**
@@ -41,7 +47,7 @@ export async function startFor(
 ): Promise<RunRecord> {
   const { headers } = context.req;
   const run = await startRun(
-    { ...context, headers, gone: () => clientGone(context) },
+    { ...context, headers, goneSignal: () => clientGoneSignal(context) },
     input,
     request,
   );
@@ -60,7 +66,7 @@ export async function startFor(
  *    says it for any request.
  */
 export async function startRun(
-  { headers, gone, runtime, limits, log }: Asking,
+  { headers, goneSignal: gone, runtime, limits, log }: Asking,
   input: RunInput,
   {
     api,
@@ -73,7 +79,7 @@ export async function startRun(
     narrowings = [],
   }: ApiRequest,
 ): Promise<RunRecord> {
-  const cancels = cancelsOnDisconnect(headers);
+  const cancels = shouldCancelOnDisconnect(headers);
   const key = headers['idempotency-key'];
   const ownKey = key === undefined || choice === 0 ? key : `${key}/${choice}`;
   const parsed = parseRunInput(withKey(withoutNull(input), ownKey), limits);
@@ -90,9 +96,9 @@ export async function startRun(
 }
 
 /** Whether the run of a request ends with its connection. Throws invalid_request. */
-export function cancelsOnDisconnect(headers: Context['req']['headers']): boolean {
+export function shouldCancelOnDisconnect(headers: Context['req']['headers']): boolean {
   const wish = headers['x-svc-on-disconnect'] ?? null;
   if (wish === null) return headers['idempotency-key'] === undefined;
   if (wish === 'cancel' || wish === 'continue') return wish === 'cancel';
-  throw wrong('X-Svc-On-Disconnect', 'X-Svc-On-Disconnect must be cancel or continue.');
+  throw invalidRequest('X-Svc-On-Disconnect', 'X-Svc-On-Disconnect must be cancel or continue.');
 }

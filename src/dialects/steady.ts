@@ -1,7 +1,7 @@
 import type { OutputPart } from '../contract/messages/parts.ts';
 import { opaqueIn, partOf, textOf } from '../contract/messages/parts.ts';
 import { SvcError } from '../errors.ts';
-import { type AnswerEnd, grow, type OutputPiece, type Piece } from './pieces.ts';
+import { type AnswerEnd, addPiece, type OutputPiece, type Piece } from './pieces.ts';
 
 /** A piece with its place: the index of its part among all parts of all turns. */
 export type PlacedPiece = OutputPiece & { readonly part: number };
@@ -36,8 +36,8 @@ export class Steady {
       return null;
     }
     if (piece.type === 'output')
-      return this.answer === sent ? this.fresh(piece) : this.again(piece);
-    if (this.answer !== sent && !this.answer.covers(sent)) throw differs();
+      return this.answer === sent ? this.placeNew(piece) : this.placeRepeated(piece);
+    if (this.answer !== sent && !this.answer.hasTextOf(sent)) throw differsError();
     if (piece.type === 'end') return piece;
     this.earlier += sent.all.length;
     this.sent = new Parts();
@@ -46,7 +46,7 @@ export class Steady {
     return null;
   }
 
-  private fresh(piece: OutputPiece): PlacedPiece {
+  private placeNew(piece: OutputPiece): PlacedPiece {
     const part = this.earlier + this.sent.add(piece);
     if (piece.kind !== undefined) return { ...piece, part };
     const gap = this.isNew ? this.gap : '';
@@ -56,18 +56,18 @@ export class Steady {
   }
 
   /** A piece of a turn that began again. */
-  private again(piece: OutputPiece): PlacedPiece | null {
+  private placeRepeated(piece: OutputPiece): PlacedPiece | null {
     const { sent, answer } = this;
     const place = answer.place(piece);
     answer.add(piece);
     const before = sent.lengthOf(place.part) - place.offset;
-    if (!sent.agrees(place, piece)) throw differs();
+    if (!sent.isConsistent(place, piece)) throw differsError();
     const { logprobs: _, ...rest } = piece;
     const fresh = before > 0 ? { ...rest, text: piece.text.slice(before) } : piece;
     if (before > 0 && fresh.text === '') return null;
     if (piece.opaque !== undefined && sent.isEnded(place.part)) return null;
-    if (sent.place(fresh).part !== place.part) throw differs();
-    return this.fresh(fresh);
+    if (sent.place(fresh).part !== place.part) throw differsError();
+    return this.placeNew(fresh);
   }
 }
 
@@ -83,7 +83,7 @@ class Parts {
   /** The index of the part that the piece belongs to. */
   add(piece: OutputPiece): number {
     const { part } = this.place(piece);
-    this.all = grow(this.all, piece);
+    this.all = addPiece(this.all, piece);
     return part;
   }
 
@@ -104,7 +104,7 @@ class Parts {
   }
 
   /** Whether the piece says at its place what these parts say there, as far as they go. */
-  agrees({ part, offset }: Place, piece: OutputPiece): boolean {
+  isConsistent({ part, offset }: Place, piece: OutputPiece): boolean {
     const there = this.all[part];
     if (there === undefined) return part === this.all.length;
     if (there.type !== (piece.kind ?? 'text')) return false;
@@ -114,12 +114,12 @@ class Parts {
   }
 
   /** Whether these parts have at least the text of the others. */
-  covers({ all }: Parts): boolean {
+  hasTextOf({ all }: Parts): boolean {
     return all.every((part, index) => this.lengthOf(index) >= textOf(part).length);
   }
 }
 
-function differs(): SvcError {
+function differsError(): SvcError {
   return new SvcError(
     'stream_truncated',
     'The answer was lost and began again, and now differs from what was sent.',

@@ -119,14 +119,14 @@ export class Constraint {
   private get hasThoughtEnough(): boolean {
     if (this.thoughts === null) return false;
     if (this.phase === END_OF_REASONING) return true;
-    const over = this.thought - this.thoughts.tokens;
-    return over >= LETTER_TOKENS || (over >= 0 && this.answer.isWhole);
+    const isOver = this.thought - this.thoughts.tokens;
+    return isOver >= LETTER_TOKENS || (isOver >= 0 && this.answer.isWhole);
   }
 
   /** Null: a call that the model need not write has a schema that no grammar can say. */
   private grammarFor(phase: string): Grammar | null {
     if (phase === END_OF_REASONING || this.required === null)
-      return this.make([`root ::= ${this.spelled(this.thoughts?.close ?? '')}`]);
+      return this.make([`root ::= ${this.spellClose(this.thoughts?.close ?? '')}`]);
     const { text, row, tools } = this.required;
     if (phase !== TEXT) {
       const called = this.reader.argumentsOf;
@@ -141,24 +141,24 @@ export class Constraint {
         throw error;
       }
     }
-    const begins = row === null ? '' : tools.map(({ name }) => headRule(row, name)).join(' | ');
-    if (text === 'free' || text === 'none') return this.make([`root ::= ${begins}`]);
+    const canBegin = row === null ? '' : tools.map(({ name }) => headRule(row, name)).join(' | ');
+    if (text === 'free' || text === 'none') return this.make([`root ::= ${canBegin}`]);
     const made = this.loaded.limited(() => textGrammar(text));
     const { text: written, unsaid, rules } = made;
     this.saysAll = unsaid.length === 0;
     const ways = rules === undefined ? null : countWays(rules);
     const onText = ways === null ? undefined : (more: string) => takeText(ways, more);
-    if (begins === '') return this.make([written], onText);
+    if (canBegin === '') return this.make([written], onText);
     const answer = written.replace(/^root ::=/, 'answer ::=');
-    return this.make([`root ::= answer | ${begins}`, answer], onText);
+    return this.make([`root ::= answer | ${canBegin}`, answer], onText);
   }
 
   /** The tokens that the model was trained with. Only where they do not spell it, any that do. */
-  private spelled(close: string): string {
+  private spellClose(close: string): string {
     const { model } = this.loaded;
     const tokens = model.tokenize(close, true, true);
-    const ends = tokens.some((token) => model.isEogToken(token));
-    if (ends || model.detokenize(tokens, true) !== close) return literal(close);
+    const hasEndToken = tokens.some((token) => model.isEogToken(token));
+    if (hasEndToken || model.detokenize(tokens, true) !== close) return literal(close);
     return tokens.map((token) => `<[${token}]>`).join(' ');
   }
 
@@ -166,7 +166,7 @@ export class Constraint {
     const made = () => new Grammar(this.loaded.model, rules.join('\n'), onText);
     const text = this.required?.text;
     const param = typeof text === 'object' ? text.param : 'response_format';
-    return parsed(made, this.phase === TEXT ? param : 'tools');
+    return makeOrRefuse(made, this.phase === TEXT ? param : 'tools');
   }
 }
 
@@ -187,7 +187,7 @@ function argumentsOf(tool: Tool | undefined): Readonly<Record<string, unknown>> 
 /**
  * llama.cpp parses the grammar. It refuses a grammar that refers to itself without a value between.
  */
-function parsed<G>(make: () => G, param: TextForm['param'] | 'tools'): G {
+function makeOrRefuse<G>(make: () => G, param: TextForm['param'] | 'tools'): G {
   try {
     return make();
   } catch (cause) {

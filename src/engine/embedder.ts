@@ -1,6 +1,6 @@
 import type { EngineLoaded } from '../contract/loaded-models.ts';
 import { SvcError } from '../errors.ts';
-import { failed, readAll } from './ends.ts';
+import { endOfFailure, readAll } from './ends.ts';
 import { cannot, gpuFacts, infoOf } from './load.ts';
 import type { Context } from './native/context.ts';
 import type { Model, Token } from './native/model.ts';
@@ -153,21 +153,21 @@ export class Embedder {
     let input_tokens = 0;
     try {
       const tokensOf = this.loaded.tokensFor(query);
-      const tokens = texts.map((text, index) => this.fitting(tokensOf(text), index, query));
+      const tokens = texts.map((text, index) => this.fitTokens(tokensOf(text), index, query));
       for (const batch of batchesOf(tokens)) {
         // Messages are received between two batches.
         await new Promise((next) => setImmediate(next));
         if (!this.open.has(id)) return { type: 'stopped', id };
         for (const numbers of this.compute(batch)) {
           const vector = this.loaded.read(numbers);
-          const wanted = query === null ? unit(shortened(vector, dimensions)) : vector;
+          const wanted = query === null ? unit(shortenVector(vector, dimensions)) : vector;
           this.send({ type: 'vector', id, vector: wanted });
         }
         input_tokens += batch.reduce((sum, { length }) => sum + length, 0);
       }
       return readAll(id, input_tokens);
     } catch (thrown) {
-      return failed(id, thrown);
+      return endOfFailure(id, thrown);
     }
   }
 
@@ -184,7 +184,7 @@ export class Embedder {
   }
 
   /** Throws context_length_exceeded. */
-  private fitting(tokens: Token[], index: number, query: string | null): Token[] {
+  private fitTokens(tokens: Token[], index: number, query: string | null): Token[] {
     const { info } = this.loaded;
     const most = info.context_length - 1;
     if (tokens.length <= most) return tokens;
@@ -215,7 +215,7 @@ function* batchesOf(texts: readonly Token[][]): Generator<Token[][]> {
 }
 
 /** Throws invalid_request for a longer vector than the model has. */
-function shortened(vector: readonly number[], dimensions: number | null): readonly number[] {
+function shortenVector(vector: readonly number[], dimensions: number | null): readonly number[] {
   if (dimensions === null) return vector;
   if (dimensions <= vector.length) return vector.slice(0, dimensions);
   throw new SvcError(

@@ -9,7 +9,7 @@ export function readAll(id: number, input_tokens: number): FromEngine {
   return { type: 'finished', id, finish_reason: 'stop', usage };
 }
 
-export function failed(id: number, thrown: unknown): FromEngine {
+export function endOfFailure(id: number, thrown: unknown): FromEngine {
   const error = asSvcError(thrown, 'engine_failed');
   if (error.code === 'engine_failed') console.error(`order ${id}:`, error.cause ?? error);
   return { type: 'failed', id, error: error.summary() };

@@ -33,30 +33,30 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
     const place = content.findIndex(isMedia);
     const lack = content[place]?.type === 'audio' ? 'hears no audio' : 'reads no images';
     if (place !== -1 && built_in)
-      throw missing(
+      throw missingError(
         `The built-in model answers questions about svc, and ${lack}.`,
         `messages.${index}.content.${place}`,
       );
     if (place !== -1)
-      throw missing(
+      throw missingError(
         `The local engine ${lack}. A llama-server does, with the mmproj file of the model: ` +
           'svc engine install llama-server',
         `messages.${index}.content.${place}`,
       );
   }
   if (callableTools(order).length > 0 && (built_in || template === null))
-    throw missing(toolsRefusal(loaded), 'tools');
+    throw missingError(toolsRefusal(loaded), 'tools');
   if (order.messages.at(-1)?.continued === true) {
     if (built_in)
-      throw missing(
+      throw missingError(
         'The built-in model answers questions, and does not continue an answer.',
         `messages.${order.messages.length - 1}`,
       );
     if (form !== null)
-      throw missing('An answer of a given form has no beginning in the request.', 'messages');
+      throw missingError('An answer of a given form has no beginning in the request.', 'messages');
   }
   if (built_in && form !== null)
-    throw missing(
+    throw missingError(
       'The built-in model answers questions about svc in plain text. It keeps to no form.',
       form.param,
     );
@@ -74,15 +74,15 @@ function checkBare({ built_in, model }: LoadedModel, order: RunOrder): void {
   if (!raw && suffix === undefined) return;
   const param = raw ? 'raw' : 'suffix';
   if (built_in)
-    throw missing('The built-in model answers questions, and continues no text.', param);
+    throw missingError('The built-in model answers questions, and continues no text.', param);
   const isAlone = suffix !== undefined || order.messages.length === 1;
   if (!isAlone || order.messages.some(({ role }) => role !== 'user'))
-    throw missing('A text that is continued as it is has no other messages.', 'messages');
+    throw missingError('A text that is continued as it is has no other messages.', 'messages');
   if (callableTools(order).length > 0)
-    throw missing('A text that is continued as it is has no tools.', 'tools');
+    throw missingError('A text that is continued as it is has no tools.', 'tools');
   const { prefix, suffix: after } = model.tokens.infill;
   if (suffix !== undefined && (prefix === null || after === null))
-    throw missing('The model has no tokens to fill in the middle of a text.', 'suffix');
+    throw missingError('The model has no tokens to fill in the middle of a text.', 'suffix');
 }
 
 /** Null: the text of the prompt is continued as it is. */
@@ -158,6 +158,6 @@ export function knowsReasoningTags(model: Model, template: string): boolean {
   return template.includes('</think>') || model.hasToken('</think>');
 }
 
-function missing(message: string, param: string): SvcError {
+function missingError(message: string, param: string): SvcError {
   return new SvcError('capability_missing', message, { param });
 }

@@ -70,7 +70,7 @@ async function generateWithin(
   const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
   const repetition = new Repetition(order.options.repetition_tokens ?? 0);
-  let repeats = false;
+  let isRepeating = false;
   const finish = (reason: Reason, output_tokens = made): Completion => {
     output.push(answer.end(), null, null);
     const isWhole = reason === 'stop' && answer.reader.ended === null;
@@ -91,7 +91,7 @@ async function generateWithin(
 
   for (const token of answered) {
     constraint?.accept(token);
-    repeats = repetition.push(token);
+    isRepeating = repetition.push(token);
     output.push(answer.push(token), null, null);
     constraint?.advance();
   }
@@ -105,23 +105,23 @@ async function generateWithin(
   }
   if (answer.reader.ended !== null) return finish('stop');
   if (made >= most) return finish('length');
-  if (repeats) return finish('repetition');
+  if (isRepeating) return finish('repetition');
   // The filter judged an answer before its first output.
   const filter: ConfidenceFilter = createConfidenceFilter(made > 0 ? null : rule);
   const explained: TokenLogprob[] = [];
   const sampler = new TokenSampler(model, samplingOf(generation, constraint));
   const take = ({ token, score }: Step): Completion | null => {
     pace.note();
-    const ended = loaded.stops.has(token) || model.isEogToken(token);
-    if (!ended) {
+    const isEnd = loaded.stops.has(token) || model.isEogToken(token);
+    if (!isEnd) {
       made += 1;
-      repeats = repetition.push(token);
+      isRepeating = repetition.push(token);
     }
-    const over = ended || made >= most || repeats;
-    if (!ended && score !== null && order.options.logprobs !== undefined)
+    const isOver = isEnd || made >= most || isRepeating;
+    if (!isEnd && score !== null && order.options.logprobs !== undefined)
       explained.push(tokenLogprob(model, token, score));
     const probability = score === null ? null : Math.exp(score.logprob ?? 0);
-    const released = filter.accept(ended ? [] : [token], probability, over);
+    const released = filter.accept(isEnd ? [] : [token], probability, isOver);
     if (released === 'declined') {
       for (const each of declined) output.push(answer.push(each), each, null);
       return finish(whole, declined.length);
@@ -131,13 +131,13 @@ async function generateWithin(
       if (answer.reader.ended !== null) return finish('stop');
     }
     constraint?.advance();
-    return over ? finish(ended ? 'stop' : made >= most ? 'length' : 'repetition') : null;
+    return isOver ? finish(isEnd ? 'stop' : made >= most ? 'length' : 'repetition') : null;
   };
   const stepping = { decoder, member, slot, sampler, batch, states, drafts, take, signal };
   try {
-    const finished = await steps({ prompt, parts, kept, answered }, stepping);
-    if (finished === null) output.push(answer.end(), null, null);
-    return finished;
+    const completion = await steps({ prompt, parts, kept, answered }, stepping);
+    if (completion === null) output.push(answer.end(), null, null);
+    return completion;
   } finally {
     sampler.dispose();
   }
@@ -213,7 +213,7 @@ function samplingOf({ loaded, order }: Generation, constraint: Constraint | null
 
 interface ConfidenceFilter {
   /**
-   * Returns the tokens to send now, or that the answer is declined. `ended`: no more tokens come.
+   * Returns the tokens to send now, or that the answer is declined. `isEnd`: no more tokens come.
    */
   accept(
     tokens: readonly Token[],

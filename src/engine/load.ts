@@ -129,7 +129,7 @@ export async function loadModel(
   const threads = await chooseThreads(model, order, available, built_in, before);
   const gain =
     order.batching === 'auto' && !built_in ? await gainOf(model, order, available) : null;
-  const batching = gain === null ? order.batching === true : pays(gain);
+  const batching = gain === null ? order.batching === true : isWorthwhile(gain);
   const batch = llama.gpu === null ? BATCH_CPU : BATCH_GPU;
   const draft = batching ? await openDraft(model, order, { batch, threads }) : null;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
@@ -191,7 +191,7 @@ function checkCache(model: Model, { cache_keys, cache_values }: Attention): void
   const check = (setting: string, type: Attention['cache_keys'], length: string) => {
     const numbers = model.numberOf(`attention.${length}`) ?? head;
     if (isQuantized(type) && numbers % CACHE_BLOCK !== 0)
-      throw unfit(
+      throw unfitError(
         `its heads have ${numbers} numbers, and ${type} needs a multiple of ${CACHE_BLOCK}`,
         setting,
       );
@@ -200,7 +200,7 @@ function checkCache(model: Model, { cache_keys, cache_values }: Attention): void
   check('engine_cache_values', cache_values, 'value_length');
 }
 
-function unfit(why: string, setting: string): SvcError {
+function unfitError(why: string, setting: string): SvcError {
   const message = `The cache of the model cannot have the type of ${setting}: ${why}.`;
   const help = `Set ${setting} to f16, then run: svc restart`;
   return new SvcError('engine_failed', `${message} ${help}`, { retryable: false });
@@ -276,7 +276,7 @@ async function chooseThreads(
   const fixed = order.threads ?? (built_in ? BUILT_IN_THREADS : null);
   if (fixed !== null) return { alone: fixed, wide: fixed, mayChange: false };
   const idle = () => idleSince(before);
-  const options = { ...(await measuring(model, order, available)), idle };
+  const options = { ...(await measurementOf(model, order, available)), idle };
   const find = async (kind: string, answers: number) => {
     const { threads, measured } = await findThreads({
       ...options,
@@ -298,7 +298,7 @@ const BUILT_IN_THREADS = 1;
 const DECODER = 'decoder 2';
 
 /** The fields that identify a measurement. */
-async function measuring(
+async function measurementOf(
   model: Model,
   order: LoadOrder,
   available: number,
@@ -331,7 +331,7 @@ const GAIN_LEAST = 115;
  * second thread that waits for a core of a busy machine also counts as computing.
  */
 async function gainOf(model: Model, order: LoadOrder, available: number): Promise<number> {
-  const options = await measuring(model, order, available);
+  const options = await measurementOf(model, order, available);
   const answers = togetherMost(order);
   const asked = { threads: 1, limitMs: MEASURE_MS, clock: ownClock(model) };
   return findGain({
@@ -342,7 +342,7 @@ async function gainOf(model: Model, order: LoadOrder, available: number): Promis
   });
 }
 
-function pays(gain: number): boolean {
+function isWorthwhile(gain: number): boolean {
   return gain >= GAIN_LEAST;
 }
 
@@ -412,11 +412,11 @@ function readOwnMetadata({ metadata }: Model): OwnMetadata {
   const tokens = metadata.get('svc.confidence.tokens');
   const minimum = metadata.get('svc.confidence.minimum');
   const fallback = metadata.get('svc.confidence.fallback');
-  const gated =
+  const isGated =
     typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
   return {
     built_in: metadata.get('svc.builtin') === true,
-    gate: gated ? { tokens, minimum } : null,
-    fallback: gated ? fallback : '',
+    gate: isGated ? { tokens, minimum } : null,
+    fallback: isGated ? fallback : '',
   };
 }

@@ -6,7 +6,7 @@ import { type GgufHeader, partsOf, readHeader, shapeOf } from '../models/index.t
 import { loadProblem, logNative } from './log.ts';
 import type { Pointer } from './native/abi.ts';
 import { checkAdapter, openAdapters } from './native/adapters.ts';
-import { heard, type Llama, openLlama } from './native/library.ts';
+import { type Llama, openLlama, withLogging } from './native/library.ts';
 import { Model } from './native/model.ts';
 import type { LoadOrder } from './protocol/messages.ts';
 
@@ -42,7 +42,7 @@ export async function openModel(
   const { path, adapters = [] } = order;
   const header = await readHeader(path);
   for (const adapter of adapters) await checkAdapter(header, adapter);
-  return heard(llama, () => {
+  return withLogging(llama, () => {
     const gpuLayers = gpuLayersOf(llama, header, order);
     const progress = koffi.register(onProgress, PROGRESS);
     try {
@@ -51,7 +51,7 @@ export async function openModel(
         n_gpu_layers: gpuLayers,
         progress_callback: progress,
       });
-      if (model === null) throw invalid();
+      if (model === null) throw invalidError();
       const opened = new Model(llama, model, header, gpuLayers);
       opened.adapters = openAdapters(opened, adapters);
       return opened;
@@ -63,7 +63,7 @@ export async function openModel(
 
 const PROGRESS = koffi.pointer(koffi.proto('bool progress_callback(float, void*)'));
 
-function invalid(): SvcError {
+function invalidError(): SvcError {
   const reason = loadProblem();
   if (NO_MEMORY.test(reason ?? '')) return tooLarge(reason);
   const message = reason === null ? undefined : `The engine cannot load the model: ${reason}.`;

@@ -31,7 +31,7 @@ export interface Prompt {
  * Returns the tokens of the prompt. Throws context_length_exceeded if they leave no room for an
  * answer: a conversation is never cut. Throws capability_missing.
  */
-export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
+export function fitPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
   const { context_length, model } = loaded;
   const bytes = shownMessages(loaded, order)
     .flatMap(({ content }) => content.map(textOf))
@@ -98,15 +98,15 @@ function middlePrompt(
   const tokens = (text: string) => structure.tokenize(model, structure.cut(text));
   const files = messages.map(({ content }) => filePartsOf(content.map(textOf)));
   const last = files.pop() ?? filePartsOf([]);
-  const named = (name: string | null, otherwise: Token[]) =>
+  const nameOfFile = (name: string | null, otherwise: Token[]) =>
     file === null ? otherwise : [file, ...tokens(`${name ?? OTHER_FILE}\n`)];
   const others = [
     ...(repository === null ? [] : [repository, ...tokens(REPOSITORY)]),
     ...files.flatMap(({ name, texts }) => [
-      ...named(name, tokens(SNIPPET)),
+      ...nameOfFile(name, tokens(SNIPPET)),
       ...texts.flatMap(tokens),
     ]),
-    ...named(last.name, []),
+    ...nameOfFile(last.name, []),
   ];
   const parts = (mark: Token | null, texts: readonly string[]) =>
     mark === null ? [] : [mark, ...texts.flatMap(tokens)];

@@ -6,12 +6,12 @@ import type { PromptCache } from './decode/prompt-cache.ts';
 import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
 import { scoreTokens } from './decode/scores.ts';
 import { Sequences, type Slot } from './decode/sequences.ts';
-import { failed, readAll } from './ends.ts';
+import { endOfFailure, readAll } from './ends.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import { LOOK_MS, ThreadsNow } from './measured/threads-now.ts';
 import { OutputBatcher } from './output-batcher.ts';
-import { fittingPrompt, promptOfOrder } from './prompt.ts';
+import { fitPrompt, promptOfOrder } from './prompt.ts';
 import type { FromEngine } from './protocol/from-engine.ts';
 import type { ReadOrder, RunOrder } from './protocol/messages.ts';
 import { checkLength, readingOf, tokensOf } from './read.ts';
@@ -118,7 +118,7 @@ export class Runs {
       this.send({ type: 'reading', id, ...readingOf(this.loaded.model, tokens, null) });
       return readAll(id, tokens.length);
     } catch (thrown) {
-      return failed(id, thrown);
+      return endOfFailure(id, thrown);
     }
   }
 
@@ -153,7 +153,7 @@ export class Runs {
       this.send({ type: 'reading', id, ...readingOf(loaded.model, tokens, scores) });
       return readAll(id, tokens.length);
     } catch (thrown) {
-      return signal.aborted ? { type: 'stopped', id } : failed(id, thrown);
+      return signal.aborted ? { type: 'stopped', id } : endOfFailure(id, thrown);
     } finally {
       if (slot !== null) sequences.leave(slot, { shared: false, failed: true });
     }
@@ -180,7 +180,7 @@ export class Runs {
     let slot: Slot | null = null;
     let hasFailed = false;
     try {
-      const prompt = fittingPrompt(loaded, order);
+      const prompt = fitPrompt(loaded, order);
       const { tokens } = prompt;
       const resumed = resumedParts(order, tokens);
       const reuse = {
@@ -201,7 +201,7 @@ export class Runs {
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
       hasFailed = true;
-      return failed(id, thrown);
+      return endOfFailure(id, thrown);
     } finally {
       output.flush();
       loaded.decoder.leave(member);

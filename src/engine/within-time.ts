@@ -10,7 +10,7 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
   for (let timeout = limitMs; ; timeout *= 2) {
     const before = process.cpuUsage();
     try {
-      return called(work, timeout) as T;
+      return callInContext(work, timeout) as T;
     } catch (error) {
       if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
         throw error;
@@ -26,7 +26,7 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
 }
 
 /** In a context that is kept, because a new one takes longer than the work of a usual template. */
-function called(work: () => unknown, timeout: number): unknown {
+function callInContext(work: () => unknown, timeout: number): unknown {
   context ??= createContext({ work: null });
   context.work = work;
   try {

@@ -50,7 +50,7 @@ async function load(order: LoadOrder): Promise<void> {
       send({ type: 'loaded', ...loaded.info });
       return;
     }
-    const loaded = await loadModel(order, progressReports(), stops, watched(order));
+    const loaded = await loadModel(order, progressReports(), stops, createWatchedRender(order));
     runs = new Runs(loaded, send, await openCache(loaded, order));
     send({ type: 'loaded', ...loaded.info });
   } catch (thrown) {
@@ -61,7 +61,7 @@ async function load(order: LoadOrder): Promise<void> {
 }
 
 /** Rendering blocks this thread, so the other one ends the process if it takes too long. */
-function watched({ template_ms: ms }: LoadOrder): LoadedModel['rendered'] {
+function createWatchedRender({ template_ms: ms }: LoadOrder): LoadedModel['rendered'] {
   return (work, id) => {
     if (ms === null) return work();
     send({ type: 'rendering', id: id ?? null, ms });
@@ -97,7 +97,7 @@ function progressReports(): (loaded: number) => boolean {
       sent = loaded;
       send({ type: 'progress', loaded });
     }
-    return !stops.allRaised;
+    return !stops.areAllRaised;
   };
 }
 

@@ -18,7 +18,7 @@ export interface ClaimsOptions {
   scheduler: Scheduler;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
-  files: Pick<ModelFiles, 'here' | 'unlisted' | 'missing'>;
+  files: Pick<ModelFiles, 'here' | 'unlisted' | 'findMissing'>;
   /** For so long, a run waits for a node with its model file. */
   keep_ms: number;
   /** The providers that this node can call now: each with all its models, or with these. */
@@ -76,7 +76,7 @@ export class Claims {
     this.isOpen = false;
   }
 
-  othersWait(provider: string): boolean {
+  hasOthersWaiting(provider: string): boolean {
     return this.expected.has(provider);
   }
 
@@ -109,8 +109,8 @@ export class Claims {
   /** Takes one run that waits on no node, and ends it. False if a node has it. */
   async takeOne(run_id: string, end: End): Promise<boolean> {
     return this.gate(async () => {
-      if (!this.admits(run_id)) return false;
-      const claimed = await this.sure(this.options.fleet.claimRun(run_id));
+      if (!this.canAdmit(run_id)) return false;
+      const claimed = await this.noteLostAnswer(this.options.fleet.claimRun(run_id));
       if (claimed !== null) await this.adoptAll([claimed], end);
       return claimed !== null;
     });
@@ -118,14 +118,14 @@ export class Claims {
 
   private async lookEverywhere(): Promise<void> {
     const { providers, scheduler } = this.options;
-    if (this.isUnsure && this.admits('run_any')) await this.findLost();
+    if (this.isUnsure && this.canAdmit('run_any')) await this.findLost();
     const offers = providers();
     for (const provider of [...this.expected])
       if (!offers.some((offer) => offer.provider === provider)) this.expected.delete(provider);
     for (const offer of offers) {
       const { provider } = offer;
       const limit = scheduler.freePlaces(provider);
-      if (!this.mayWait(provider) || limit === 0 || !this.admits('run_any')) continue;
+      if (!this.mayWait(provider) || limit === 0 || !this.canAdmit('run_any')) continue;
       this.expected.delete(provider);
       const taken = await this.take(offer, limit).catch((error: unknown) => {
         this.expected.add(provider);
@@ -148,7 +148,7 @@ export class Claims {
     const named = [...(models ?? []), ...unlisted.map(({ model }) => model)].map(
       (model) => `${provider}/${model}`,
     );
-    const claimed = await this.sure(
+    const claimed = await this.noteLostAnswer(
       this.options.fleet.claim({
         providers: models === null ? [provider] : [],
         models: named,
@@ -161,7 +161,7 @@ export class Claims {
   }
 
   /** Notes that an answer was lost. */
-  private async sure<T>(answer: Promise<T>): Promise<T> {
+  private async noteLostAnswer<T>(answer: Promise<T>): Promise<T> {
     try {
       return await answer;
     } catch (error) {
@@ -184,7 +184,7 @@ export class Claims {
   }
 
   /** Whether this node may have one more run. */
-  private admits(run_id: string): boolean {
+  private canAdmit(run_id: string): boolean {
     const { kernel, daemon } = this.options;
     return (
       !kernel.closed &&
@@ -197,7 +197,7 @@ export class Claims {
     const { kernel, onCutOff } = this.options;
     // All reads come first. A read after an append would wait for its commit.
     await Promise.all(claimed.map(({ run_id, events }) => kernel.load(stream.run(run_id), events)));
-    const missing = end === null ? await this.options.files.missing(claimed) : [];
+    const missing = end === null ? await this.options.files.findMissing(claimed) : [];
     // A client may have cancelled a run since it was loaded.
     const kept = missing.filter(({ run_id, file }) => {
       const instance = kernel.instance(run_id);
@@ -218,7 +218,7 @@ export class Claims {
       kernel.forget(run_id);
       return;
     }
-    if (!this.admits(run_id)) {
+    if (!this.canAdmit(run_id)) {
       this.giveBack(run_id);
       return;
     }
@@ -231,7 +231,8 @@ export class Claims {
         ? cancel
         : waits && snapshot.hasTag('queued')
           ? passedDeadline(snapshot, now)
-          : ((end === 'left' ? leftAlone(snapshot) : null) ?? afterCrash(snapshot, downtime_ms));
+          : ((end === 'left' ? interruptedEventOf(snapshot) : null) ??
+            afterCrash(snapshot, downtime_ms));
     const admitted = { stream: daemon, event: { type: 'daemon.run_admitted', run_id } } as const;
     const proposed = kernel.append(
       event === null ? [admitted] : [admitted, { stream: run_id, event }],
@@ -273,7 +274,7 @@ const LOST: Omit<ClaimedRun, 'run_id'> = { waits: true, kept: false, downtime_ms
 type End = { by: string } | 'due' | 'left';
 
 /** The end of a run that a suitable node could resume. Null: it ends in another way. */
-function leftAlone(snapshot: RunSnapshot): NewEvent<RunEvent> | null {
+function interruptedEventOf(snapshot: RunSnapshot): NewEvent<RunEvent> | null {
   if (afterCrash(snapshot, 0)?.type !== 'run.recovered') return null;
   const message = `Its node stopped, and no node with ${needOf(snapshot)} resumed it in time.`;
   return { type: 'run.interrupted', error: { code: 'run_interrupted', message, retryable: true } };

@@ -67,7 +67,7 @@ export class FleetClock implements Clock {
       if (!isFirst && !isNear) this.jumped(Math.round(left));
     }
     this.trouble = isFar(wall_ms)
-      ? `The clock of this machine is ${ahead(wall_ms)} that of the database, ${NO_RUNS}.`
+      ? `The clock of this machine is ${describeLead(wall_ms)} that of the database, ${NO_RUNS}.`
       : isFar(behind_ms - this.behind)
         ? `The clock of the database was set, ${NO_RUNS} until those that it has have ended.`
         : null;
@@ -106,7 +106,7 @@ const TRIES = 3;
 /** Smaller differences are those of two answers. */
 const NOISE_MS = 50;
 
-function ahead(ms: number): string {
+function describeLead(ms: number): string {
   const s = Math.round(Math.abs(ms) / 1000);
   return `${s} s ${ms > 0 ? 'ahead of' : 'behind'}`;
 }

@@ -27,7 +27,7 @@ export class FleetKeys {
    * The run of this key. `find` looks for it, and `start` accepts it with this id. Throws busy when
    * another node takes too long, and the errors of both.
    */
-  async once(
+  async runOnce(
     key: string,
     find: () => Promise<string | null>,
     start: (run_id: RunKey) => Promise<string>,
@@ -49,7 +49,7 @@ export class FleetKeys {
    * Keeps the other nodes out of a conversation meanwhile. `run_id`: the turn, if it is one. Null:
    * another node is there.
    */
-  async alone<T>(
+  async runAlone<T>(
     conversation: string,
     run_id: RunKey,
     work: () => Promise<T>,
@@ -57,7 +57,7 @@ export class FleetKeys {
     // The key of a request has no space.
     const key = `conversation ${conversation}`;
     if ((await this.fleet.reserveKey(key, run_id)) !== run_id) return null;
-    return this.reserved(key, run_id, async () => ({ done: await work() }));
+    return this.keepReserved(key, run_id, async () => ({ done: await work() }));
   }
 
   private begin(
@@ -67,11 +67,11 @@ export class FleetKeys {
     start: (run_id: RunKey) => Promise<string>,
   ): Promise<string> {
     // The run of an earlier reservation may be in the log by now.
-    return this.reserved(key, run_id, async () => (await find()) ?? (await start(run_id)));
+    return this.keepReserved(key, run_id, async () => (await find()) ?? (await start(run_id)));
   }
 
   /** A reservation that stays ends with this boot, or when its run is accepted. */
-  private async reserved<T>(key: string, run_id: RunKey, work: () => Promise<T>): Promise<T> {
+  private async keepReserved<T>(key: string, run_id: RunKey, work: () => Promise<T>): Promise<T> {
     let isUnconfirmed = false;
     try {
       return await work();

@@ -54,7 +54,7 @@ export class LeaseKeeper {
     this.options = options;
     this.key = stream.lease(options.node.node_id, options.node.boot_id);
     options.kernel.onProposed('daemon', ({ type, data }, daemon) => {
-      if (daemon.status === 'done') this.record(...this.ending());
+      if (daemon.status === 'done') this.record(...this.makeEndEvents());
       else if ((type as DaemonEvent['type']) === 'daemon.stop_requested')
         this.record({
           type: 'lease.leave_requested',
@@ -145,12 +145,15 @@ export class LeaseKeeper {
   }
 
   /** This node has fenced these ones. */
-  tookOver(nodes: readonly TakenOver[]): void {
+  recordTakeOver(nodes: readonly TakenOver[]): void {
     const { log } = this.options;
     for (const taken of nodes) {
       const { node_id, runs } = taken;
-      const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
-      log.warn({ node_id, runs }, `the lease of the node ${node_id} has ended, with ${left}`);
+      const unfinishedRuns = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
+      log.warn(
+        { node_id, runs },
+        `the lease of the node ${node_id} has ended, with ${unfinishedRuns}`,
+      );
       this.recordLoss(taken).catch((error: unknown) =>
         log.debug({ err: error }, 'the loss of a lease was not recorded'),
       );
@@ -199,15 +202,15 @@ export class LeaseKeeper {
     try {
       const answer = await fleet.renew({ ...load(), clock: time.report });
       if (this.closing.signal.aborted) return;
-      if (answer === 'lost') return this.lost(new SvcError('lease_lost'));
+      if (answer === 'lost') return this.endLost(new SvcError('lease_lost'));
       this.renewed_at = began;
       this.renewed();
       if (answer === 'drain') this.drain();
       await this.followTime();
     } catch (error) {
       if (this.closing.signal.aborted) return;
-      if (hasCode(error, 'lease_lost')) return this.lost(error);
-      this.failed(asSvcError(error, 'store_stalled'));
+      if (hasCode(error, 'lease_lost')) return this.endLost(error);
+      this.noteFailure(asSvcError(error, 'store_stalled'));
       log.debug({ err: error }, 'a renewal of the lease failed');
     }
   }
@@ -229,7 +232,7 @@ export class LeaseKeeper {
     this.record({ type: 'lease.renewed' });
   }
 
-  private failed(error: SvcError): void {
+  private noteFailure(error: SvcError): void {
     if (this.failing !== null) return;
     this.failing = error;
     const { code, message } = error;
@@ -237,7 +240,7 @@ export class LeaseKeeper {
     this.record({ type: 'lease.renewal_failed', error: { code, message, retryable: true } });
   }
 
-  private lost(error: SvcError): void {
+  private endLost(error: SvcError): void {
     this.closing.abort();
     this.options.onLost(error);
   }
@@ -265,11 +268,14 @@ export class LeaseKeeper {
   }
 
   /** How the lease ends with the daemon. */
-  private ending(): NewEvent<LeaseEvent>[] {
-    const left = { type: 'lease.left', forced: false } as const;
+  private makeEndEvents(): NewEvent<LeaseEvent>[] {
+    const leftEvent = { type: 'lease.left', forced: false } as const;
     const lease = this.options.kernel.tail(this.key);
-    if (lease === undefined || isIn(lease, 'leaving')) return [left];
-    return [{ type: 'lease.leave_requested', leave_deadline_at: this.options.clock.now() }, left];
+    if (lease === undefined || isIn(lease, 'leaving')) return [leftEvent];
+    return [
+      { type: 'lease.leave_requested', leave_deadline_at: this.options.clock.now() },
+      leftEvent,
+    ];
   }
 
   /** The machine refuses what does not fit its state. A failed log is known to the kernel. */

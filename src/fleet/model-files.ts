@@ -50,12 +50,12 @@ export class ModelFiles {
   }
 
   /** Claimed runs, loaded in the kernel, whose model files this node lacks. */
-  async missing(claimed: readonly ClaimedRun[]): Promise<MissingFile[]> {
-    const found = await Promise.all(claimed.map((run) => this.missingFor(run)));
+  async findMissing(claimed: readonly ClaimedRun[]): Promise<MissingFile[]> {
+    const found = await Promise.all(claimed.map((run) => this.findMissingFor(run)));
     return found.flatMap((one) => one ?? []);
   }
 
-  private async missingFor(claimed: ClaimedRun): Promise<MissingFile | null> {
+  private async findMissingFor(claimed: ClaimedRun): Promise<MissingFile | null> {
     const run_id = stream.run(claimed.run_id);
     const snapshot = this.options.kernel.snapshot(run_id);
     const file = fileToResume(snapshot);

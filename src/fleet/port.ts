@@ -62,7 +62,7 @@ export interface Fleet {
   /** Asks the owner of a run to cancel it. */
   ask(run_id: string, by: string): Promise<void>;
   /** The requests to cancel unfinished runs of this node, oldest first. */
-  asks(): Promise<CancelAsk[]>;
+  listCancels(): Promise<CancelAsk[]>;
   /** Position of the last event of the log, of any node. */
   lastSeq(): Promise<number>;
   /** The time of the database, in milliseconds since the epoch. */

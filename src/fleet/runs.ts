@@ -46,7 +46,7 @@ export interface FleetRunsOptions {
   limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_ms' | 'queue_runs'>;
   log: Log;
   /** Absent in tests of the runs alone: the lease of this node is not kept. */
-  keeper?: Pick<LeaseKeeper, 'confirm' | 'health' | 'tookOver'>;
+  keeper?: Pick<LeaseKeeper, 'confirm' | 'health' | 'recordTakeOver'>;
   /** False: this node starts no newcomer, and takes no run that waits. */
   takesRuns?(): boolean;
 }
@@ -114,15 +114,15 @@ export class FleetRuns implements Placement {
     const { elsewhere: changes, claims } = this;
     this.cancels = new Cancels({ fleet, store, kernel, changes, claims, poll_ms, log });
     // Newcomers do not start before others, and no place is kept.
-    scheduler.shareQueue((provider) => !this.takesRuns || claims.othersWait(provider));
+    scheduler.shareQueue((provider) => !this.takesRuns || claims.hasOthersWaiting(provider));
     kernel.onProposed('run', ({ type }) => {
       if (isTerminalEvent(type)) claims.lookAgain();
     });
   }
 
-  once: Placement['once'] = (...args) => this.keys.once(...args);
+  findOrStartRun: Placement['findOrStartRun'] = (...args) => this.keys.runOnce(...args);
 
-  alone: Placement['alone'] = (...args) => this.keys.alone(...args);
+  runExclusive: Placement['runExclusive'] = (...args) => this.keys.runAlone(...args);
 
   private get takesRuns(): boolean {
     return this.options.takesRuns?.() ?? true;
@@ -167,9 +167,9 @@ export class FleetRuns implements Placement {
     return version === tailVersion;
   }
 
-  async absent(): Promise<void> {}
+  async awaitAbsent(): Promise<void> {}
 
-  async recovered(): Promise<void> {}
+  async whenRecovered(): Promise<void> {}
 
   async runsElsewhere(asked_by: string, limit: number): Promise<string[]> {
     const { store, kernel } = this.options;
@@ -267,13 +267,13 @@ export class FleetRuns implements Placement {
     const look = await store.fleet.look(query);
     const taken = look.late ? await store.fleet.takeOver() : [];
     if (taken.length === 0) return look;
-    keeper?.tookOver(taken);
+    keeper?.recordTakeOver(taken);
     return store.fleet.look(query);
   }
 }
 
 interface CancelsOptions {
-  fleet: Pick<Fleet, 'ask' | 'asks'>;
+  fleet: Pick<Fleet, 'ask' | 'listCancels'>;
   store: Pick<EventStore, 'runHead'>;
   kernel: Kernel;
   changes: Elsewhere;
@@ -321,7 +321,7 @@ class Cancels {
   /** Cancels the runs of this node that others ask to cancel. */
   async serve(): Promise<void> {
     const { fleet, kernel, log } = this.options;
-    for (const { run_id, by } of await fleet.asks())
+    for (const { run_id, by } of await fleet.listCancels())
       kernel
         .tryAppend(stream.run(run_id), { type: 'run.cancel_requested', by })
         .catch((error: unknown) => log.error({ err: error, run_id }, 'a run is not cancelled'));

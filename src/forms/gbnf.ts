@@ -94,11 +94,11 @@ class Parser {
       const part = this.part(depth);
       if (part === null) return sequence;
       this.space(depth > 0);
-      let repeated = this.repeated(part);
+      let repeated = this.readRepetition(part);
       for (let next: Element[] | null = repeated; next !== null; ) {
         repeated = next;
         this.space(depth > 0);
-        next = this.isRepetition() ? this.repeated(repeated) : null;
+        next = this.isRepetition() ? this.readRepetition(repeated) : null;
       }
       sequence.push(...repeated);
     }
@@ -107,7 +107,7 @@ class Parser {
   /** Null: the sequence ends. */
   private part(depth: number): Element[] | null {
     const letter = this.letter();
-    if (letter === '"') return this.quoted('"').map(({ code }) => one(code));
+    if (letter === '"') return this.readQuoted('"').map(({ code }) => letterOf(code));
     if (letter === '[') return [this.class()];
     if (letter === '.') {
       this.at += 1;
@@ -120,7 +120,7 @@ class Parser {
       const ways = this.ways(depth + 1);
       if (this.letter() !== ')') this.fail('this parenthesis has no end', begin);
       this.at += 1;
-      return [this.made(ways)];
+      return [this.addWays(ways)];
     }
     if (letter === '<' || letter === '!')
       this.fail('ids and names of tokens are not supported. Write their texts');
@@ -133,27 +133,27 @@ class Parser {
     return /[*+?{]/.test(this.letter());
   }
 
-  private repeated(part: Element[]): Element[] {
-    if (!this.isRepetition()) return this.counted(part);
+  private readRepetition(part: Element[]): Element[] {
+    if (!this.isRepetition()) return this.countElements(part);
     const begin = this.at;
     const { least, most } = this.bounds();
     if (least > most)
       this.fail(`the repetition asks for at least ${least} and at most ${most}`, begin);
     if (least > REPEATED_MAX || (Number.isFinite(most) && most > REPEATED_MAX))
       this.fail(`a part is repeated more than ${REPEATED_MAX} times`, begin);
-    const unit = part.length === 1 ? (part[0] as Element) : this.made([part]);
+    const unit = part.length === 1 ? (part[0] as Element) : this.addWays([part]);
     const all: Element[] = Array.from({ length: least }, () => unit);
     if (most === Number.POSITIVE_INFINITY) {
       const rest = this.rules.length;
-      this.made([[unit, rest], []]);
+      this.addWays([[unit, rest], []]);
       all.push(rest);
     } else {
       let rest: number | null = null;
       for (let count = least; count < most; count += 1)
-        rest = this.made([rest === null ? [unit] : [unit, rest], []]);
+        rest = this.addWays([rest === null ? [unit] : [unit, rest], []]);
       if (rest !== null) all.push(rest);
     }
-    return this.counted(all);
+    return this.countElements(all);
   }
 
   private bounds(): { least: number; most: number } {
@@ -177,7 +177,7 @@ class Parser {
     const begin = this.at;
     const isOther = this.text[this.at + 1] === '^';
     if (isOther) this.at += 1;
-    const all = this.quoted(']');
+    const all = this.readQuoted(']');
     const ranges: [number, number][] = [];
     for (let at = 0; at < all.length; at += 1) {
       const [from, dash, to] = all.slice(at, at + 3);
@@ -193,7 +193,7 @@ class Parser {
   }
 
   /** Letters up to the end. */
-  private quoted(end: string): { code: number; isEscaped: boolean }[] {
+  private readQuoted(end: string): { code: number; isEscaped: boolean }[] {
     const begin = this.at;
     const all: { code: number; isEscaped: boolean }[] = [];
     this.at += 1;
@@ -243,7 +243,7 @@ class Parser {
     return number;
   }
 
-  private made(ways: Element[][]): number {
+  private addWays(ways: Element[][]): number {
     this.add({ name: '', ways, isDefined: true, at: this.at });
     return this.rules.length - 1;
   }
@@ -254,7 +254,7 @@ class Parser {
     this.rules.push(rule);
   }
 
-  private counted(elements: Element[]): Element[] {
+  private countElements(elements: Element[]): Element[] {
     this.count(elements.length);
     return elements;
   }
@@ -291,14 +291,14 @@ class Parser {
 const WORD = /[a-z\d-]/i;
 const DASH = 0x2d;
 
-function one(code: number): Letter {
+function letterOf(code: number): Letter {
   return { ranges: [[code, code]], isOther: false };
 }
 
 /** Throws GrammarError for a rule that can come to itself before any letter, or has no text. */
 function refuseLoops(rules: readonly Rule[]): void {
-  const empty = grown(rules, (way, known) => way.every((part) => isKnown(part, known)));
-  const ended = grown(rules, (way, known) =>
+  const empty = findRules(rules, (way, known) => way.every((part) => isKnown(part, known)));
+  const ended = findRules(rules, (way, known) =>
     way.every((part) => typeof part !== 'number' || known.has(part)),
   );
   if (!ended.has(0)) throw new GrammarError('The rule root has no text that ends.');
@@ -327,7 +327,7 @@ function isKnown(part: Element, known: ReadonlySet<number>): boolean {
 }
 
 /** The rules with a way that has a property, given the rules that are known to have it. */
-function grown(
+function findRules(
   rules: readonly Rule[],
   has: (way: readonly Element[], known: ReadonlySet<number>) => boolean,
 ): ReadonlySet<number> {
@@ -345,7 +345,7 @@ function grown(
 /** The same grammar without groups and repetitions, as llama.cpp reads it. */
 export function writeRules(rules: Rules): string {
   const nameOf = (number: number) => `g${number}`;
-  const partOf = (part: Element) => (typeof part === 'number' ? nameOf(part) : spelled(part));
+  const partOf = (part: Element) => (typeof part === 'number' ? nameOf(part) : spellLetter(part));
   const lines = rules.map((ways, number) => {
     const written = ways.map((way) => (way.length === 0 ? '""' : way.map(partOf).join(' ')));
     return `${nameOf(number)} ::= ${written.join(' | ')}`;
@@ -353,7 +353,7 @@ export function writeRules(rules: Rules): string {
   return [`root ::= ${nameOf(0)}`, ...lines].join('\n');
 }
 
-function spelled({ ranges, isOther }: Letter): string {
+function spellLetter({ ranges, isOther }: Letter): string {
   const hex = (code: number) =>
     code > 0xff ? String.fromCodePoint(code) : `\\x${code.toString(16).padStart(2, '0')}`;
   // llama.cpp ends each token with a zero, which is not a letter.

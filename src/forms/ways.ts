@@ -26,7 +26,7 @@ export class Ways {
   constructor(rules: Rules, most: number) {
     this.rules = rules;
     this.most = most;
-    this.open = this.opened((rules[0] ?? []).map((way) => rest(way, 0, null)));
+    this.open = this.openRules((rules[0] ?? []).map((way) => rest(way, 0, null)));
   }
 
   /** Whether the text may end. */
@@ -44,17 +44,17 @@ export class Ways {
     for (const letter of text) {
       const code = letter.codePointAt(0) as number;
       const next = this.open.flatMap((each) => {
-        if (each === null || !has(each.way[each.at] as Letter, code)) return [];
+        if (each === null || !hasLetter(each.way[each.at] as Letter, code)) return [];
         return [rest(each.way, each.at + 1, each.then)];
       });
       this.ids.clear();
       if (this.known.size > KNOWN_MAX) this.known.clear();
-      this.open = this.opened(next);
+      this.open = this.openRules(next);
     }
   }
 
   /** What begins with a letter after some rules are opened, each once. */
-  private opened(begun: readonly (Rest | null)[]): readonly (Rest | null)[] {
+  private openRules(begun: readonly (Rest | null)[]): readonly (Rest | null)[] {
     const seen = new Set<string>();
     const found: (Rest | null)[] = [];
     const waiting = [...begun];
@@ -122,6 +122,6 @@ function rest(way: readonly Element[], at: number, then: Rest | null): Rest | nu
   return at >= way.length ? then : { way, at, then };
 }
 
-function has({ ranges, isOther }: Letter, code: number): boolean {
+function hasLetter({ ranges, isOther }: Letter, code: number): boolean {
   return ranges.some(([from, to]) => from <= code && code <= to) !== isOther;
 }

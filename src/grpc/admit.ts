@@ -23,7 +23,7 @@ import { statusOf } from './status.ts';
 export interface Admissions {
   intercept: ServerInterceptor;
   /** Who made the call with this metadata. */
-  of(metadata: Metadata): Holder;
+  holderOf(metadata: Metadata): Holder;
 }
 
 /** A message that was not decoded. The library would answer an error there as INTERNAL. */
@@ -57,14 +57,14 @@ export function createAdmissions({
   const callers = new WeakMap<Metadata, Holder>();
   const publicCalls = new PublicCalls(limits);
   const guard = (call: ServerInterceptingCallInterface, needed: NeededScope) => {
-    const over: (() => void)[] = [];
+    const cleanups: (() => void)[] = [];
     const end = (error: SvcError) => call.sendStatus(statusOf(error));
     const admit = (metadata: Metadata) => {
       const caller = access.admit(metadata.get('authorization').map(String));
       callers.set(metadata, caller);
       requireScope(caller, needed);
-      over.push(caller.begin());
-      over.push(connections.hold(call.getPeer()));
+      cleanups.push(caller.begin());
+      cleanups.push(connections.hold(call.getPeer()));
       const late = setTimeout(
         () =>
           end(
@@ -75,14 +75,14 @@ export function createAdmissions({
           ),
         limits.request_ms,
       );
-      over.push(() => clearTimeout(late));
-      const revoked = () => {
+      cleanups.push(() => clearTimeout(late));
+      const endRevoked = () => {
         end(asSvcError(caller.ended.reason));
         const cut = setTimeout(() => connections.cut(call.getPeer()), limits.close_grace_ms);
-        over.push(() => clearTimeout(cut));
+        cleanups.push(() => clearTimeout(cut));
       };
-      caller.ended.addEventListener('abort', revoked);
-      over.push(() => caller.ended.removeEventListener('abort', revoked));
+      caller.ended.addEventListener('abort', endRevoked);
+      cleanups.push(() => caller.ended.removeEventListener('abort', endRevoked));
       return () => clearTimeout(late);
     };
     return new ServerInterceptingCall(call, {
@@ -106,7 +106,7 @@ export function createAdmissions({
             proceed();
           },
           onCancel: () => {
-            for (const each of over.splice(0)) each();
+            for (const each of cleanups.splice(0)) each();
           },
         });
       },
@@ -120,7 +120,7 @@ export function createAdmissions({
       boundMessages(call);
       return new ServerInterceptingCall(call);
     },
-    of: (metadata) => callers.get(metadata) as Holder,
+    holderOf: (metadata) => callers.get(metadata) as Holder,
   };
 }
 

@@ -65,11 +65,11 @@ export class RunUpdates {
   private end: { error: SvcError | null } | null = null;
 
   /** Null: the run has not ended in what was sent. */
-  get ended(): { error: SvcError | null } | null {
+  get outcome(): { error: SvcError | null } | null {
     return this.end;
   }
 
-  of({ seq, type, data, at }: Pick<StoredEvent, 'seq' | 'type' | 'data' | 'at'>): object {
+  updateOf({ seq, type, data, at }: Pick<StoredEvent, 'seq' | 'type' | 'data' | 'at'>): object {
     if (type === 'run.deadline_passed') this.deadline = String(data.deadline);
     if (isTerminalEvent(type)) return { seq, ended: this.endOf(type, data) };
     if (type === 'run.accepted') return { seq, accepted: acceptedOf(data) };

@@ -51,7 +51,7 @@ export class GrpcConnections {
     this.places.set(peer, place);
     this.waiting.set(place, serve);
     socket.once('close', () => this.forget(place));
-    this.letIn();
+    this.admitWaiting();
   }
 
   /**
@@ -62,7 +62,7 @@ export class GrpcConnections {
     this.isPaused = true;
     const goOn = () => {
       this.isPaused = false;
-      this.letIn();
+      this.admitWaiting();
     };
     work.then(goOn, goOn);
   }
@@ -94,7 +94,7 @@ export class GrpcConnections {
     if (!place.isKnown) {
       place.isKnown = true;
       this.pace.spend(0, -this.limits.newcomer_ms);
-      this.letIn();
+      this.admitWaiting();
     }
     return () => {
       place.calls -= 1;
@@ -114,14 +114,14 @@ export class GrpcConnections {
   }
 
   /** Serves those whose turn has come, and looks again when the next one's comes. */
-  private letIn(): void {
+  private admitWaiting(): void {
     this.cancelTurn();
     if (this.isPaused) return;
     const { newcomer_ms } = this.limits;
     for (const [place, serve] of this.waiting) {
       const early = this.pace.take(this.clock.now(), newcomer_ms, NEWCOMERS * newcomer_ms);
       if (early > 0) {
-        this.cancelTurn = this.clock.after(early, () => this.letIn());
+        this.cancelTurn = this.clock.after(early, () => this.admitWaiting());
         return;
       }
       this.waiting.delete(place);

@@ -38,7 +38,7 @@ function correct(message: IDescriptorProto): void {
       (nested) => nested.options?.mapEntry === true && nested.name === field.typeName,
     );
     if (entry !== undefined) {
-      entry.name = `${capitalised(camelCase(name))}Entry`;
+      entry.name = `${capitalise(camelCase(name))}Entry`;
       field.typeName = entry.name;
     }
     field.jsonName = camelCase(name);
@@ -71,6 +71,6 @@ function camelCase(name: string): string {
   return name.replace(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function capitalised(name: string): string {
+function capitalise(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }

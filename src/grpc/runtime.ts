@@ -5,7 +5,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { anySignal } from '../async/signals.ts';
-import { checkWithoutNull, withoutNull, wrong } from '../contract/check.ts';
+import { checkWithoutNull, invalidRequest, withoutNull } from '../contract/check.ts';
 import type { RunWait } from '../contract/contract.ts';
 import { parseRunInput, spanOf } from '../contract/inputs.ts';
 import { CLIENT_MAX } from '../contract/run.ts';
@@ -47,13 +47,13 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
     methods.map((row) => {
       const { rpc } = row;
       const stream = streams[rpc];
-      if (stream !== undefined) return [rpc, streaming(options, stream)];
+      if (stream !== undefined) return [rpc, streamHandler(options, stream)];
       const answer = async (runtime: Runtime, request: object, signal: AbortSignal) => {
         const params = paramsOf(row, request);
         const call = { runtime, by: CLIENT, signal } as HomeCall;
         return messageOf(row, await (ways[rpc]?.(runtime, params) ?? row.call?.(call, params)));
       };
-      return [rpc, unary(options, row.large === true, answer)];
+      return [rpc, unaryHandler(options, row.large === true, answer)];
     }),
   );
 }
@@ -89,7 +89,7 @@ function streamsOf({
   limits,
   closing,
   log,
-}: RuntimeCallsOptions): Readonly<Record<string, Parameters<typeof streaming>[1]>> {
+}: RuntimeCallsOptions): Readonly<Record<string, Parameters<typeof streamHandler>[1]>> {
   return {
     Run: async (runtime, call, stream) => {
       const request = call.request as RunRequest;
@@ -102,7 +102,7 @@ function streamsOf({
           ...spanOf(call.metadata.get('traceparent')[0]),
         }),
       );
-      const { over, leave } = goneBeforeEnd(call, stream);
+      const { over, leave } = goneSignalOf(call, stream);
       if (!detach) cancelWhenGone(runtime, run.id, over, log);
       const head = call.metadata.clone();
       for (const name of Object.keys(head.getMap())) head.remove(name);
@@ -114,18 +114,18 @@ function streamsOf({
       const { id = '', from_seq = 0 } = request as { id?: string; from_seq?: number };
       const { finished, seq } = await runtime.runs.head(id);
       if (from_seq > seq + 1 && from_seq > (await runtime.runs.lastSeq()) + 1)
-        throw wrong('from_seq', 'The log has no such position yet.');
+        throw invalidRequest('from_seq', 'The log has no such position yet.');
       if (!finished || from_seq <= seq) await streamRun({ runtime, closing }, stream, id, from_seq);
     },
     /** Changes during a write count as one. */
-    WatchStatus: watching(closing, async (runtime, stream, signal) => {
+    WatchStatus: watchHandler(closing, async (runtime, stream, signal) => {
       while (!signal.aborted) {
         const changed = runtime.stateChanges.next(signal);
         await stream.send([health(runtime)], { size: HEALTH_BYTES, holders: 0 });
         await changed;
       }
     }),
-    WatchApprovals: watching(closing, async (runtime, stream, signal) => {
+    WatchApprovals: watchHandler(closing, async (runtime, stream, signal) => {
       for await (const changes of runtime.approvals.watch(signal))
         await stream.send([changes], { size: textLength(changes), holders: 0 });
     }),
@@ -133,7 +133,7 @@ function streamsOf({
 }
 
 /** A stream that only ends when its client leaves, or with the daemon. */
-function watching(
+function watchHandler(
   closing: AbortSignal,
   send: (runtime: Runtime, stream: CallStream, signal: AbortSignal) => Promise<void>,
 ) {
@@ -156,10 +156,10 @@ async function streamRun(
   const following = { form: eventData, from_seq, signal, ready: () => stream.reserve() };
   for await (const { page, events } of followWithWaits(runtime, id, following, report)) {
     const { body } = page;
-    const messages = events.map((event) => updates.of(body.of(event)));
+    const messages = events.map((event) => updates.updateOf(body.storedOf(event)));
     await stream.send(messages, body);
   }
-  const { ended } = updates;
+  const { outcome: ended } = updates;
   if (ended?.error) throw ended.error;
   if (ended === null && !stream.over.aborted)
     throw new SvcError('daemon_stopping', `${STOPS} Continue with Attach after its next start.`);
@@ -169,7 +169,7 @@ async function streamRun(
  * Aborted when the client leaves before the run has ended. At its deadline the run ends by its own
  * time limit, which says more than a cancel.
  */
-function goneBeforeEnd(call: Streaming, { over }: CallStream) {
+function goneSignalOf(call: Streaming, { over }: CallStream) {
   const gone = new AbortController();
   const look = () => {
     if ((timeLeft(call) ?? Number.POSITIVE_INFINITY) > DEADLINE_SLACK_MS) gone.abort();
@@ -275,7 +275,7 @@ function withJson(fields: Fields, field: string, at: string): object {
   try {
     return { ...rest, [field]: JSON.parse(text as string) };
   } catch {
-    throw wrong(param, `${param} is not JSON.`);
+    throw invalidRequest(param, `${param} is not JSON.`);
   }
 }
 
@@ -295,7 +295,7 @@ type Unary<Q> = ServerUnaryCall<Q, object>;
  * Answers a call with one message, whose bytes count until the client has them. `large`: it reads
  * texts of runs, and only a few such answers are made at one time.
  */
-function unary<Q>(
+function unaryHandler<Q>(
   { log, unsent, cut, runtimeOf }: CallParts,
   large: boolean,
   answer: (runtime: Runtime, request: Q, over: AbortSignal) => Promise<object>,
@@ -312,19 +312,19 @@ function unary<Q>(
     const make = async () => {
       if (call.cancelled) return {};
       const value = await answer(runtimeOf(call.metadata), call.request, over.signal);
-      outflow.own(textLength(value));
+      outflow.setOwnBytes(textLength(value));
       return value;
     };
     try {
-      reply(null, await (large ? unsent.whole(make) : make()));
+      reply(null, await (large ? unsent.makeWhole(make) : make()));
     } catch (thrown) {
-      reply(failed(thrown, log));
+      reply(toFailedStatus(thrown, log));
     }
   };
 }
 
 /** Answers a call with a stream, which ends when `answer` does. */
-function streaming(
+function streamHandler(
   { log, unsent, cut, runtimeOf }: CallParts,
   answer: (runtime: Runtime, call: Streaming, stream: CallStream) => Promise<void>,
 ) {
@@ -334,12 +334,12 @@ function streaming(
       await answer(runtimeOf(call.metadata), call, stream);
       call.end();
     } catch (thrown) {
-      call.emit('error', failed(thrown, log));
+      call.emit('error', toFailedStatus(thrown, log));
     }
   };
 }
 
-function failed(thrown: unknown, log: Log): ReturnType<typeof statusOf> {
+function toFailedStatus(thrown: unknown, log: Log): ReturnType<typeof statusOf> {
   const error = asSvcError(thrown);
   if (error.code === 'internal') log.error({ err: error.cause ?? error }, 'a gRPC call failed');
   return statusOf(error);

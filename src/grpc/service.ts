@@ -66,10 +66,10 @@ export function createService(options: ServiceOptions): GrpcService {
   });
   server.addService(healthService, health.service);
   server.addService(
-    bounded(DEFINITION[SERVICE] as ServiceDefinition, limits.request_values),
+    boundRequests(DEFINITION[SERVICE] as ServiceDefinition, limits.request_values),
     createRuntimeCalls({
       ...options,
-      runtimeOf: (metadata) => runtime.as(admissions.of(metadata)),
+      runtimeOf: (metadata) => runtime.as(admissions.holderOf(metadata)),
       cut: (peer) => connections.cut(peer),
       closing: closing.signal,
     }),
@@ -117,7 +117,7 @@ function guardCalls(server: Server, { connections, onRefused = () => {} }: Servi
 }
 
 /** The service, which decodes no request with more fields. */
-function bounded(service: ServiceDefinition, most: number): ServiceDefinition {
+function boundRequests(service: ServiceDefinition, most: number): ServiceDefinition {
   const methods = Object.entries(service).map(([name, method]) => {
     const type = REQUEST_TYPES[name];
     const requestDeserialize = (bytes: Buffer) =>

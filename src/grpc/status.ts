@@ -23,11 +23,11 @@ export function statusOf(error: SvcError): StatusObject {
       ...(param === null ? {} : { param }),
     },
   };
-  const parts = [packed('ErrorInfo', info)];
-  if (waitMs !== null) parts.push(packed('RetryInfo', { retry_delay: durationOf(waitMs) }));
+  const parts = [packDetail('ErrorInfo', info)];
+  if (waitMs !== null) parts.push(packDetail('RetryInfo', { retry_delay: durationOf(waitMs) }));
   metadata.set(
     'grpc-status-details-bin',
-    encoded('Status', { code: number, message: text, details: parts }),
+    encodeMessage('Status', { code: number, message: text, details: parts }),
   );
   return { code: number, details: text, metadata };
 }
@@ -50,11 +50,11 @@ const { root } = protobuf.parse(
   { keepCase: true },
 );
 
-function packed(name: string, fields: object): object {
-  return { type_url: `type.googleapis.com/google.rpc.${name}`, value: encoded(name, fields) };
+function packDetail(name: string, fields: object): object {
+  return { type_url: `type.googleapis.com/google.rpc.${name}`, value: encodeMessage(name, fields) };
 }
 
-function encoded(name: string, fields: object): Buffer {
+function encodeMessage(name: string, fields: object): Buffer {
   const type = root.lookupType(`google.rpc.${name}`);
   return Buffer.from(type.encode(type.fromObject(fields)).finish());
 }

@@ -38,7 +38,7 @@ export async function tryLock(
     withLocks.add(folder);
     return release;
   } catch (error) {
-    if (!isRefused(error)) throw unlockable(file, error);
+    if (!isRefused(error)) throw lockErrorOf(file, error);
     if (!withLocks.has(folder)) await tryFolder(folder, begin);
     return null;
   }
@@ -55,7 +55,7 @@ async function tryFolder(folder: string, begin: Begin): Promise<void> {
     (await begin(fresh))();
     withLocks.add(folder);
   } catch (cause) {
-    if (!isRefused(cause)) throw unlockable(fresh, cause);
+    if (!isRefused(cause)) throw lockErrorOf(fresh, cause);
     throw new SvcError('home_unusable', `The file system of ${folder} has no file locks.`, {
       cause,
       hint: 'Set SVC_HOME to a folder on a local disk, or mount the share with locks.',
@@ -65,7 +65,7 @@ async function tryFolder(folder: string, begin: Begin): Promise<void> {
   }
 }
 
-function unlockable(file: string, thrown: unknown): SvcError {
+function lockErrorOf(file: string, thrown: unknown): SvcError {
   const { code = '' } = thrown as { code?: string };
   const isOther = code === 'SQLITE_NOTADB';
   const cause = code.startsWith('SQLITE_IOERR') ? (writeError(file) ?? thrown) : thrown;

@@ -58,29 +58,29 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
         throw new SvcError('home_unusable', `The folder ${JSON.stringify(folder)} ${what}.`, {
           hint,
         });
-  const logs = within(state, 'logs');
+  const logs = joinName(state, 'logs');
   return {
     home: env.SVC_HOME ? config : data,
-    config: within(config, 'config.json'),
+    config: joinName(config, 'config.json'),
     data,
-    database: within(data, 'events.db'),
-    lock: within(data, 'lock'),
-    upgrade: within(data, 'upgrade'),
-    highWater: within(data, 'events.high-water'),
-    token: within(data, 'token'),
-    tokens: within(data, 'tokens.json'),
-    keys: within(data, 'keys'),
-    secret: within(data, 'secret'),
-    sessions: within(data, 'sessions.json'),
-    signIn: within(data, 'sign-in'),
-    node: within(data, 'node.json'),
-    models: within(data, 'models'),
-    adapters: within(data, 'adapters'),
-    runtime: within(state, 'runtime.json'),
+    database: joinName(data, 'events.db'),
+    lock: joinName(data, 'lock'),
+    upgrade: joinName(data, 'upgrade'),
+    highWater: joinName(data, 'events.high-water'),
+    token: joinName(data, 'token'),
+    tokens: joinName(data, 'tokens.json'),
+    keys: joinName(data, 'keys'),
+    secret: joinName(data, 'secret'),
+    sessions: joinName(data, 'sessions.json'),
+    signIn: joinName(data, 'sign-in'),
+    node: joinName(data, 'node.json'),
+    models: joinName(data, 'models'),
+    adapters: joinName(data, 'adapters'),
+    runtime: joinName(state, 'runtime.json'),
     logs,
-    stderr: within(logs, 'stderr.txt'),
+    stderr: joinName(logs, 'stderr.txt'),
     cache,
-    socket: platform.socket(within(state, 'svc.sock')),
+    socket: platform.socket(joinName(state, 'svc.sock')),
   };
 }
 
@@ -102,11 +102,11 @@ const UNUSABLE: readonly (readonly [RegExp, string, string])[] = [
 function findFolders(env: NodeJS.ProcessEnv): Folders {
   if (!env.SVC_HOME) return platform.folders(env);
   const own = platform.path.resolve(env.SVC_HOME);
-  return { config: own, data: within(own, 'data'), state: own, cache: within(own, 'cache') };
+  return { config: own, data: joinName(own, 'data'), state: own, cache: joinName(own, 'cache') };
 }
 
 /** A name in a normalised folder. `join` reads each path again: 2 ms of a short command. */
-function within(folder: string, name: string): string {
+function joinName(folder: string, name: string): string {
   const { sep } = platform.path;
   return folder.endsWith(sep) ? folder + name : folder + sep + name;
 }

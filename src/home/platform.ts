@@ -1,6 +1,6 @@
 import { posix, win32 } from 'node:path';
 import { hostBootId } from './host.ts';
-import { asWritten, throughCmd } from './program-words.ts';
+import { asWritten, toCmdCall } from './program-words.ts';
 
 // Not imported: see paths.ts.
 const { readFileSync } = process.getBuiltinModule('node:fs');
@@ -37,7 +37,7 @@ const rows = {
   /** See ownerOf. `zombie`: it has ended. Null: unknown. */
   processStart: [startInProc, startInPs, startInPowerShell],
   /** A program of the path. On Windows npm installs scripts of cmd.exe. */
-  program: [asWritten, asWritten, throughCmd],
+  program: [asWritten, asWritten, toCmdCall],
   /** SIGHUP ends a process if one of these descriptors is a terminal. Null: always. */
   hangup: [[0, 1, 2], [1, 2], null],
   serviceManager: ['systemd', 'launchd', 'task scheduler'],

@@ -15,7 +15,7 @@ export function asWritten([program = '', ...args]: readonly string[]): Spawnable
  * A command of Windows. CreateProcess finds only `.exe`, and npm installs `npx.cmd`, which only
  * cmd.exe can run.
  */
-export function throughCmd(
+export function toCmdCall(
   [name = '', ...args]: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
   exists: (file: string) => boolean = process.getBuiltinModule('node:fs').existsSync,
@@ -30,7 +30,10 @@ export function throughCmd(
       .find((file) => /\.\w+$/.test(file) && exists(file)) ?? name;
   if (!/\.(cmd|bat)$/i.test(program)) return { program, args, options: {} };
   // cmd.exe reads the line, and the script passes it to another one.
-  const line = [escaped(program), ...args.map((word) => escaped(escaped(quoted(word))))].join(' ');
+  const line = [
+    escapeForCmd(program),
+    ...args.map((word) => escapeForCmd(escapeForCmd(quote(word)))),
+  ].join(' ');
   return {
     program: variable('COMSPEC') || 'cmd.exe',
     args: ['/d', '/s', '/c', `"${line}"`],
@@ -39,11 +42,11 @@ export function throughCmd(
 }
 
 /** As a program of C reads it: backslashes count only before a quotation mark. */
-function quoted(word: string): string {
+function quote(word: string): string {
   const text = word.replace(/(\\*)("|$)/g, (_, slashes, end) => slashes + slashes + (end && '\\"'));
   return `"${text}"`;
 }
 
-function escaped(text: string): string {
+function escapeForCmd(text: string): string {
   return text.replace(/[()\][%!^"`<>&|;, *?]/g, '^$&');
 }

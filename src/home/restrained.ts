@@ -7,7 +7,7 @@ import { asWritten, type Spawnable } from './program-words.ts';
  * The command line that starts a program with restricted privileges, if there is `setpriv`: no new
  * privileges, and the death of the daemon kills it (Linux).
  */
-export function restrained(program: string, args: readonly string[]): [string, ...string[]] {
+export function withRestrictions(program: string, args: readonly string[]): [string, ...string[]] {
   const setpriv = findSetpriv();
   return setpriv === null ? [program, ...args] : [setpriv, ...RESTRAINTS, '--', program, ...args];
 }
@@ -20,13 +20,13 @@ export function restrained(program: string, args: readonly string[]): [string, .
  * On Windows it is not detached. Then Node puts it into a job, which ends with the daemon. What it
  * starts itself may stay.
  */
-export function leadingGroup(
+export function asGroupLeader(
   command: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
 ): Spawnable & { options: { detached: boolean; windowsHide: boolean } } {
   const { hasGroups } = platform;
   const { program, args, options } = hasGroups
-    ? asWritten(restrained('/bin/sh', ['-c', IN_GROUP, 'sh', ...command]))
+    ? asWritten(withRestrictions('/bin/sh', ['-c', IN_GROUP, 'sh', ...command]))
     : platform.program(command, env);
   return { program, args, options: { ...options, detached: hasGroups, windowsHide: true } };
 }

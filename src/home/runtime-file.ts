@@ -120,7 +120,7 @@ export async function removeRuntimeFile(path: string, boot_id: string): Promise<
   const found = readRuntimeFile(path);
   // A file that cannot be read may be of another boot, so it stays.
   if (found.kind === 'corrupt' && found.unread !== undefined)
-    throw leftBehind(path, 'read', found.unread);
+    throw leftBehindErrorOf(path, 'read', found.unread);
   if (found.kind !== 'present' || found.file.boot_id !== boot_id) return;
   try {
     rmSync(path, { force: true });
@@ -130,11 +130,11 @@ export async function removeRuntimeFile(path: string, boot_id: string): Promise<
     } catch {
       // The first failure is the one to report.
     }
-    throw leftBehind(path, 'removed', cause);
+    throw leftBehindErrorOf(path, 'removed', cause);
   }
 }
 
-function leftBehind(path: string, what: 'read' | 'removed', cause: unknown): SvcError {
+function leftBehindErrorOf(path: string, what: 'read' | 'removed', cause: unknown): SvcError {
   return new SvcError(
     'home_unusable',
     `svc has stopped, but its runtime file ${path} cannot be ${what}: ${whyUnusable(cause)}.`,

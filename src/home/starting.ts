@@ -14,7 +14,7 @@ const { readdirSync, readFileSync, rmSync } = process.getBuiltinModule('node:fs'
 export type Starting = Pick<RuntimeFile, 'pid' | 'process_start'>;
 
 /** The error for a start that was ended by a stop. */
-export function startEnded(): SvcError {
+export function startEndedError(): SvcError {
   return new SvcError(
     'daemon_stopping',
     'The start was ended: svc stop, or a signal, came before the daemon was ready.',

@@ -49,11 +49,11 @@ export async function createDispatcher({
       ),
   });
   if (http === null && https === null) return agent;
-  const through = (uri: string | null) =>
+  const viaProxy = (uri: string | null) =>
     uri === null
       ? agent
       : new ProxyAgent({ ...options, uri, proxyTls: connect, requestTls: connect });
-  const [plain, secure] = [through(http), through(https)];
+  const [plain, secure] = [viaProxy(http), viaProxy(https)];
   const all = [...new Set([agent, plain, secure])];
   /** Chooses the proxy, or none, for each request. */
   return new (class extends Base {

@@ -5,7 +5,7 @@ import { countOf } from '../../machines/daemon/counts.ts';
 import { type AnyEvent, type Deadline, SCHEMA_VERSION } from '../../machines/events.ts';
 import { deadlinesOf } from '../../machines/machine.ts';
 import type { RunContext } from '../../machines/run/context.ts';
-import { accepted, init, type Step, statePath, step } from '../../machines/step.ts';
+import { acceptedTypesOf, init, type Step, statePath, step } from '../../machines/step.ts';
 import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
 import type { Count, Pending } from './committer.ts';
@@ -195,7 +195,7 @@ export class Refusal {
   get error(): SvcError {
     const state = statePath(this.state);
     return new SvcError('event_refused', `${this.type} is not accepted in the state ${state}.`, {
-      details: { state, accepted: accepted(this.state) },
+      details: { state, accepted: acceptedTypesOf(this.state) },
     });
   }
 }

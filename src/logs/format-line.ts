@@ -1,6 +1,6 @@
 import { readLine } from './filter.ts';
 import { oneLine } from './plain.ts';
-import { below, WordWrap } from './word-wrap.ts';
+import { indentBelow, WordWrap } from './word-wrap.ts';
 
 export interface LineForm {
   /** Paints the parts of a line. */
@@ -22,7 +22,7 @@ export interface LineForm {
  * 3. Text that is not a log line is kept.
  */
 export function createLineFormat({ colour, columns }: LineForm): (line: string) => string {
-  const paint = colour ? styled : (_: Style, text: string) => text;
+  const paint = colour ? applyStyle : (_: Style, text: string) => text;
   const screen = columns !== null;
   let today = new Date().toDateString();
   let boot = '';
@@ -54,7 +54,7 @@ export function createLineFormat({ colour, columns }: LineForm): (line: string) 
     const shown = (text: string) => (wrap === null ? text : wrap.add(text) + wrap.end());
     const message = shown(msg);
     const rest = tail === '' ? '' : paint('dim', shown(` ${oneLine(tail)}`));
-    return `${before}${time} ${label} ${below(message + rest, indent)}`;
+    return `${before}${time} ${label} ${indentBelow(message + rest, indent)}`;
   };
 }
 
@@ -112,6 +112,6 @@ function digits(value: number, width = 2): string {
   return String(value).padStart(width, '0');
 }
 
-function styled(style: Style, text: string): string {
+function applyStyle(style: Style, text: string): string {
   return process.getBuiltinModule('node:util').styleText(style, text, { validateStream: false });
 }

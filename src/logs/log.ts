@@ -51,7 +51,7 @@ export function createLog(options: LogOptions): DaemonLog {
       level,
       base: { boot_id },
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
-      formatters: { level: (label) => ({ level: label }), log: loggable },
+      formatters: { level: (label) => ({ level: label }), log: toLoggable },
       serializers: { err: (error: unknown) => error },
     },
     { write },
@@ -156,7 +156,7 @@ const SHORTEST = 16;
  * The fields that a log line may have: no secrets, no throwing getters, bounded size.
  * Secrets are found by field name, and in texts by their form.
  */
-function loggable(fields: object): Record<string, unknown> {
+function toLoggable(fields: object): Record<string, unknown> {
   const plain = copy(fields, 0, { values: VALUES_MAX }) as Record<string, unknown>;
   return Object.fromEntries(
     Object.entries(plain).map(([name, value]) => [RESERVED.has(name) ? `${name}_` : name, value]),
@@ -267,7 +267,7 @@ class Printer implements LogStream {
 
   constructor(options: PrinterOptions) {
     this.options = options;
-    this.format = options.form === 'json' ? (line) => `${line}\n` : forPerson();
+    this.format = options.form === 'json' ? (line) => `${line}\n` : createPersonFormat();
     process.stdout.on('error', () => {
       this.isOpen = false;
     });
@@ -285,10 +285,10 @@ class Printer implements LogStream {
 
   private print(line: string): void {
     this.waiting += 1;
-    process.stdout.write(this.format(line), () => this.taken());
+    process.stdout.write(this.format(line), () => this.noteTaken());
   }
 
-  private taken(): void {
+  private noteTaken(): void {
     this.waiting -= 1;
     if (!this.isOpen || this.waiting > 0 || this.missed === 0) return;
     this.print(this.options.missedLine(this.missed));
@@ -297,7 +297,7 @@ class Printer implements LogStream {
 }
 
 /** As `svc logs` shows the line. */
-function forPerson(): (line: string) => string {
+function createPersonFormat(): (line: string) => string {
   const { stdout } = process;
   const colour = stdout.isTTY === true && !process.env.NO_COLOR;
   const columns = stdout.isTTY === true ? () => terminalColumns(stdout) : null;

@@ -5,8 +5,8 @@
  */
 
 /** Cleans a text of several lines. Tabs, line breaks, and the joiners of scripts and emoji stay. */
-export function plain(text: string): string {
-  return isPrintable(text) ? text : text.replace(commands(), SHOWN);
+export function toPlain(text: string): string {
+  return isPrintable(text) ? text : text.replace(commandPattern(), SHOWN);
 }
 
 /**
@@ -14,7 +14,9 @@ export function plain(text: string): string {
  * emoji, and each space is a plain one.
  */
 export function oneLine(text: string): string {
-  return isPrintable(text) ? text : text.replace(/[\t\n]|\p{Zs}/gu, ' ').replace(unseen(), SHOWN);
+  return isPrintable(text)
+    ? text
+    : text.replace(/[\t\n]|\p{Zs}/gu, ' ').replace(unseenPattern(), SHOWN);
 }
 
 /**
@@ -24,7 +26,7 @@ export function oneLine(text: string): string {
  */
 export function spellUnseen(text: string): string {
   if (/^[\n -~]*$/.test(text)) return text;
-  return text.replace(unseen(), (character) => character.split('').map(escaped).join(''));
+  return text.replace(unseenPattern(), (character) => character.split('').map(escapeUnit).join(''));
 }
 
 const SHOWN = '\u{fffd}';
@@ -35,15 +37,15 @@ function isPrintable(text: string): boolean {
 }
 
 /** Control characters, and those that change the direction of text. */
-const commands = () => /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+const commandPattern = () => /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
  * Control characters, invisible characters, and all spaces but the plain one. Selectors and joiners
  * of emoji stay. Three blanks have no such property: of Braille, of music and of Khitan.
  */
-const unseen = () =>
+const unseenPattern = () =>
   /(?![\t\n ]|(?<=\p{Extended_Pictographic}|[#*0-9](?=\ufe0f\u20e3))\ufe0f|(?<=\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d(?=\p{Extended_Pictographic}))[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}\u{16fe4}]/gu;
 
-function escaped(unit: string): string {
+function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

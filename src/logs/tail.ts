@@ -49,14 +49,14 @@ async function* readGroups(
   try {
     if (newest !== undefined) newest.size = await wholeSize(newest, block_bytes);
     const { first, given_up } = await findFirst(sources, query, judge, search_bytes, block_bytes);
-    if (given_up !== null) yield [notSearched(given_up)];
+    if (given_up !== null) yield [notSearchedLine(given_up)];
     if (first === null) return;
     for (const [index, source] of [...sources.slice(0, first.index + 1).entries()].reverse()) {
       const from = index === first.index ? first.start : 0;
       for await (const lines of linesForwards(source, from, block_bytes)) {
         const found = lines
           .filter((line) => judge(line) === 'match')
-          .map((line) => (readLine(line) === null ? unreadable(line) : line));
+          .map((line) => (readLine(line) === null ? unreadableLineOf(line) : line));
         if (found.length > 0) yield found;
       }
     }
@@ -117,7 +117,7 @@ const BLOCK_BYTES = 64 * 1024;
 const RAW_LENGTH_MAX = 1024;
 
 /** Wraps a line that is no JSON: cut off by a power failure, or written by another program. */
-function unreadable(line: string): string {
+function unreadableLineOf(line: string): string {
   return JSON.stringify({
     level: 'warn',
     msg: 'A line of the log cannot be read.',
@@ -125,7 +125,7 @@ function unreadable(line: string): string {
   });
 }
 
-function notSearched(searched_bytes: number): string {
+function notSearchedLine(searched_bytes: number): string {
   return JSON.stringify({
     level: 'warn',
     msg:

@@ -28,17 +28,17 @@ export function terminalColumns({ columns }: { columns?: number }): number {
   return columns || 80;
 }
 
-export function padded(text: string, width: number): string {
+export function padTo(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - widthOf(text)));
 }
 
 /** At most this many columns; a cut text ends in `…`. */
 export function cutTo(text: string, width: number): string {
-  return widthOf(text) <= width ? text : `${fitting(text, width - 1).trimEnd()}…`;
+  return widthOf(text) <= width ? text : `${takeFitting(text, width - 1).trimEnd()}…`;
 }
 
 /** The beginning of a text that fits so many columns. */
-export function fitting(text: string, width: number): string {
+export function takeFitting(text: string, width: number): string {
   if (PLAIN.test(text)) return text.slice(0, Math.max(0, width));
   let kept = '';
   let used = 0;

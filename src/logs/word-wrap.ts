@@ -77,27 +77,27 @@ export class WordWrap {
  * A text of one line, broken between words so that it fits so many columns. The lines after the
  * first begin below the text, which begins at the column `indent`.
  */
-export function hanging(text: string, indent: number, columns: number): string {
+export function wrapHanging(text: string, indent: number, columns: number): string {
   const room = Math.max(TEXT_MIN, columns - indent);
   if (widthOf(text) <= room) return text.trimEnd();
   const wrap = new WordWrap(() => room);
-  return below(wrap.add(text) + wrap.end(), indent);
+  return indentBelow(wrap.add(text) + wrap.end(), indent);
 }
 
 /** A text of several lines. Each that does not fit is broken between words, below its beginning. */
-export function wrapped(text: string, columns: number): string {
+export function wrapLines(text: string, columns: number): string {
   return text
     .split('\n')
     .map((line) => {
       if (widthOf(line) <= columns) return line;
       const indent = line.length - line.trimStart().length;
-      return line.slice(0, indent) + hanging(line.slice(indent), indent, columns);
+      return line.slice(0, indent) + wrapHanging(line.slice(indent), indent, columns);
     })
     .join('\n');
 }
 
 /** The lines after the first, moved to the column `indent`. */
-export function below(text: string, indent: number): string {
+export function indentBelow(text: string, indent: number): string {
   return text.replaceAll('\n', `\n${' '.repeat(indent)}`);
 }
 

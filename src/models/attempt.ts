@@ -98,17 +98,17 @@ class Piece {
     const { size_bytes } = this.source;
     if (this.existing === null) return;
     if (this.sha256 === null || (size_bytes !== null && size_bytes !== this.existing))
-      throw taken(this.source);
+      throw modelExistsError(this.source);
   }
 
   async place(): Promise<void> {
     if (this.existing !== null) return discard(this.paths);
-    if ((await sizeOf(this.paths.target)) !== null) throw taken(this.source);
+    if ((await sizeOf(this.paths.target)) !== null) throw modelExistsError(this.source);
     await putInPlace(this.paths);
   }
 
   /** Deletes the fetched bytes if the error says that they are wrong. */
-  async unlessWrong<T>(work: Promise<T>): Promise<T> {
+  async discardIfWrong<T>(work: Promise<T>): Promise<T> {
     return work.catch(async (thrown: unknown) => {
       if (this.existing === null && thrown instanceof SvcError && thrown.discard)
         await discard(this.paths);
@@ -148,7 +148,7 @@ async function fetchAll(
   const whole = new Whole(pieces, download);
   if (missing.length === 0) await report.resolved(whole.source(null), whole.bytes);
   for (const [index, piece] of missing.entries())
-    await piece.unlessWrong(fetchPiece(piece, whole, index === 0, options));
+    await piece.discardIfWrong(fetchPiece(piece, whole, index === 0, options));
   await report.downloaded(whole.bytes, missing.length === 0);
 }
 
@@ -215,8 +215,13 @@ async function fetchPiece(
       await report.resolved(whole.source(identity), whole.bytes);
     }
     const before = whole.bytes - partial.bytes;
-    const progressed = (bytes: number) => report.progressed(before + bytes);
-    await receive(transfer, partial, { source, context, report: { progressed }, signal });
+    const reportProgress = (bytes: number) => report.progressed(before + bytes);
+    await receive(transfer, partial, {
+      source,
+      context,
+      report: { progressed: reportProgress },
+      signal,
+    });
     await partial.sync();
   } finally {
     await transfer.answer.body?.cancel().catch(() => undefined);
@@ -243,22 +248,22 @@ async function verify(
   const others = pieces.slice(download.parts.length);
   const { whole, each } = await hash(model, 0, options);
   for (const [index, piece] of model.entries())
-    await piece.unlessWrong(compare(piece, each[index] ?? '', pieces.length));
+    await piece.discardIfWrong(compare(piece, each[index] ?? '', pieces.length));
   if (model.length > 1 && download.sha256 !== null && download.sha256 !== whole) {
     for (const piece of model) if (piece.existing === null) await discard(piece.paths);
-    throw wrong(download.file, whole, download.sha256);
+    throw wrongHashError(download.file, whole, download.sha256);
   }
   let hashed = model.reduce((sum, { bytes }) => sum + bytes, 0);
   for (const piece of others) {
     const found = await hash([piece], hashed, options);
     hashed += piece.bytes;
-    await piece.unlessWrong(compare(piece, found.whole, pieces.length));
+    await piece.discardIfWrong(compare(piece, found.whole, pieces.length));
   }
   const { model_header_bytes } = options.context.limits;
   for (const [index, piece] of pieces.entries()) {
     const place = index < model.length ? ([index, model.length] as const) : ([0, 1] as const);
     if (piece.existing === null)
-      await piece.unlessWrong(checkPart(piece.path, place, model_header_bytes));
+      await piece.discardIfWrong(checkPart(piece.path, place, model_header_bytes));
   }
   const isCompared = download.sha256 !== null || model.every(({ sha256 }) => sha256 !== null);
   await options.report.verified(whole, isCompared);
@@ -272,10 +277,12 @@ async function compare(
   files: number,
 ): Promise<void> {
   if (sha256 === null || found === sha256) return;
-  throw existing === null ? wrong(files === 1 ? null : source.file, found, sha256) : taken(source);
+  throw existing === null
+    ? wrongHashError(files === 1 ? null : source.file, found, sha256)
+    : modelExistsError(source);
 }
 
-function wrong(file: string | null, found: string, sha256: string): SvcError {
+function wrongHashError(file: string | null, found: string, sha256: string): SvcError {
   return pullError(
     'pull_failed',
     `The downloaded file${file === null ? '' : ` ${file}`} has the sha256 ${found}, not ` +
@@ -305,7 +312,7 @@ async function hash(
   }
 }
 
-function taken({ file, sha256 }: Source): SvcError {
+function modelExistsError({ file, sha256 }: Source): SvcError {
   const why =
     sha256 === null
       ? 'without --sha256 the two files cannot be compared: the hash of the new one is unknown'

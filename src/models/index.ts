@@ -14,7 +14,7 @@ export {
   projectorName,
   stemOf,
 } from './gguf/companions.ts';
-export { type Entries, type GgufHeader, invalid, otherKindOf, whyOf } from './gguf/header.ts';
+export { type Entries, type GgufHeader, invalidError, otherKindOf, whyOf } from './gguf/header.ts';
 export {
   type FilesOfModel,
   filesOfModel,

@@ -2,7 +2,7 @@
 export type Interval = readonly [from: number, to: number];
 
 /** Adds an interval to a list that is sorted and has gaps between its intervals. */
-export function added(list: readonly Interval[], [from, to]: Interval): Interval[] {
+export function addInterval(list: readonly Interval[], [from, to]: Interval): Interval[] {
   if (from >= to) return [...list];
   const before = list.filter((other) => other[1] < from);
   const after = list.filter((other) => other[0] > to);

@@ -99,8 +99,8 @@ export function planFor(
   for (let parallel = wanted.parallel || LOCAL_RUNS.most; ; parallel = Math.floor(parallel / 2)) {
     const bytes = memoryNeeds(shape, { ...wanted, parallel });
     const room = isChosen || parallel <= LOCAL_RUNS.least ? most.bytes : most.bytes / 2;
-    const fits = bytes <= room && bytes - shape.weights <= most.engine_bytes;
-    if (fits || parallel <= 1) return { parallel, bytes };
+    const isFitting = bytes <= room && bytes - shape.weights <= most.engine_bytes;
+    if (isFitting || parallel <= 1) return { parallel, bytes };
   }
 }
 
@@ -130,38 +130,38 @@ export function fitOf(
   wanted: ContextPlan,
   there: MemoryThere,
 ): Fit {
-  const estimated = !('layers' in model);
-  const shape = estimated ? usualShape(model.weights) : model;
+  const isEstimated = !('layers' in model);
+  const shape = isEstimated ? usualShape(model.weights) : model;
   const { parallel, bytes } = planFor(shape, wanted, there);
   const own = bytes - shape.weights;
   const isRefused = bytes > there.bytes || own > there.engine_bytes;
   const isFewer = parallel < (wanted.parallel || LOCAL_RUNS.least);
   const isTight = bytes > there.free_bytes || isFewer;
   const verdict = isRefused ? 'does not fit' : isTight ? 'tight' : 'fits';
-  const gpu = onGpu(shape, { ...wanted, parallel }, there);
+  const gpu = gpuFitOf(shape, { ...wanted, parallel }, there);
   const room =
     own > there.engine_bytes && bytes <= there.bytes
-      ? `one engine may use ${sized(there.engine_bytes)} besides its weights`
-      : `models may use ${sized(there.bytes)}, and ${sized(there.free_bytes)} are free`;
+      ? `one engine may use ${toSizeText(there.engine_bytes)} besides its weights`
+      : `models may use ${toSizeText(there.bytes)}, and ${toSizeText(there.free_bytes)} are free`;
   const runs = verdict === 'tight' && isFewer ? ` with ${parallel} at a time` : '';
   return {
     verdict,
     needs_bytes: bytes,
     budget_bytes: there.bytes,
     free_bytes: there.free_bytes,
-    estimated,
+    estimated: isEstimated,
     gpu,
     text:
-      `It needs about ${sized(bytes)} of memory${estimated ? ', by its size' : ''}; ` +
-      `${room}: ${WORDS[verdict]}${runs}.${gpuText(gpu, estimated)}`,
+      `It needs about ${toSizeText(bytes)} of memory${isEstimated ? ', by its size' : ''}; ` +
+      `${room}: ${WORDS[verdict]}${runs}.${gpuText(gpu, isEstimated)}`,
   };
 }
 
 /** The number of layers is in the header. */
-function gpuText(gpu: Fit['gpu'], estimated: boolean): string {
+function gpuText(gpu: Fit['gpu'], isEstimated: boolean): string {
   if (gpu === null) return '';
   const { layers, of } = gpu;
-  const part = estimated ? `${Math.round((100 * layers) / of)} %` : `${layers} of ${of} layers`;
+  const part = isEstimated ? `${Math.round((100 * layers) / of)} %` : `${layers} of ${of} layers`;
   return ` On the GPU: about ${part}.`;
 }
 
@@ -172,7 +172,7 @@ const WORDS = {
 } as const satisfies Record<Fit['verdict'], string>;
 
 /** The layers that fit on the GPU beside the buffers of a batch. The last one is the output. */
-function onGpu(
+function gpuFitOf(
   shape: ModelShape,
   plan: ContextPlan,
   { gpu_bytes, gpu_layers }: MemoryThere,
@@ -225,7 +225,7 @@ export function freeMemory(): number {
 }
 
 /** A size for a reader. */
-export function sized(bytes: number): string {
+export function toSizeText(bytes: number): string {
   const [unit, name] = bytes >= GIB ? [GIB, 'GiB'] : [GIB / 1024, 'MiB'];
   const value = bytes / unit;
   return `${unit === GIB && value < 100 ? value.toFixed(1) : Math.ceil(value)} ${name}`;

@@ -1,6 +1,6 @@
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { writeAtomic } from '../home/atomic-write.ts';
-import { added, bytesIn, endOf, type Interval, isIntervals } from './intervals.ts';
+import { addInterval, bytesIn, endOf, type Interval, isIntervals } from './intervals.ts';
 import { type PullPaths, sizeOf } from './paths.ts';
 
 /** The identity of the wanted file. */
@@ -61,7 +61,7 @@ export class PartialFile {
     const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
     const parts = sameLife ? sidecar.parts : sidecar.synced_parts;
     const have = parts ?? first(sameLife ? size : Math.min(size, sidecar.synced_bytes ?? 0));
-    return new PartialFile(paths, options, { sidecar, have: usable(have, size, sidecar) });
+    return new PartialFile(paths, options, { sidecar, have: findUsable(have, size, sidecar) });
   }
 
   /** Number of downloaded bytes. */
@@ -104,12 +104,12 @@ export class PartialFile {
   /** From now on any missing byte may be written, not only the first one. */
   async scatter(): Promise<void> {
     this.scattered = true;
-    await this.inTurn(() => this.note(this.known()));
+    await this.runInTurn(() => this.note(this.requireSidecar()));
   }
 
   /** Writes bytes at their position in the file. */
   async write(chunk: Uint8Array, position: number): Promise<void> {
-    const handle = this.opened();
+    const handle = this.requireHandle();
     for (let written = 0; written < chunk.length; ) {
       const { bytesWritten } = await handle.write(
         chunk,
@@ -119,27 +119,32 @@ export class PartialFile {
       );
       const from = position + written;
       written += bytesWritten;
-      this.have = added(this.have, [from, from + bytesWritten]);
+      this.have = addInterval(this.have, [from, from + bytesWritten]);
     }
-    if (this.isDue()) await this.inTurn(async () => this.isDue() && (await this.keep()));
+    if (this.isDue()) await this.runInTurn(async () => this.isDue() && (await this.keep()));
   }
 
   /** The first bytes of the file. */
   async head(length: number): Promise<Buffer> {
-    const { buffer, bytesRead } = await this.opened().read(Buffer.alloc(length), 0, length, 0);
+    const { buffer, bytesRead } = await this.requireHandle().read(
+      Buffer.alloc(length),
+      0,
+      length,
+      0,
+    );
     return buffer.subarray(0, bytesRead);
   }
 
   /** Makes all written bytes durable. */
   async sync(): Promise<void> {
-    await this.inTurn(() => this.syncNow());
+    await this.runInTurn(() => this.syncNow());
   }
 
   /** No connection may write any more. */
   async close(): Promise<void> {
     const { handle } = this;
     if (handle !== null && this.scattered && this.noted !== this.bytes)
-      await this.inTurn(() => this.note(this.known())).catch(() => undefined);
+      await this.runInTurn(() => this.note(this.requireSidecar())).catch(() => undefined);
     this.handle = null;
     await handle?.close();
   }
@@ -153,14 +158,14 @@ export class PartialFile {
 
   private keep(): Promise<void> {
     const unsynced = this.bytes - bytesIn(this.synced);
-    return unsynced >= this.sync_bytes ? this.syncNow() : this.note(this.known());
+    return unsynced >= this.sync_bytes ? this.syncNow() : this.note(this.requireSidecar());
   }
 
   private async syncNow(): Promise<void> {
     const { have } = this;
-    await this.opened().datasync();
+    await this.requireHandle().datasync();
     this.synced = have;
-    await this.note(this.known());
+    await this.note(this.requireSidecar());
   }
 
   private async empty(): Promise<void> {
@@ -185,18 +190,18 @@ export class PartialFile {
     await writeSidecar(this.paths.sidecar, this.sidecar);
   }
 
-  private inTurn(work: () => Promise<unknown>): Promise<void> {
+  private runInTurn(work: () => Promise<unknown>): Promise<void> {
     const mine = this.turn.then(work).then(() => undefined);
     this.turn = mine.catch(() => undefined);
     return mine;
   }
 
-  private known(): Identity {
+  private requireSidecar(): Identity {
     if (this.sidecar === null) throw new Error('the partial file has no identity');
     return this.sidecar;
   }
 
-  private opened(): FileHandle {
+  private requireHandle(): FileHandle {
     if (this.handle === null) throw new Error('the partial file is not open');
     return this.handle;
   }
@@ -225,7 +230,7 @@ function isSame(sidecar: Sidecar, wanted: Identity): boolean {
  * The bytes that a request can continue from: 0 for a file that ends elsewhere. The last byte of a
  * whole file is left out, so that a request can confirm the file.
  */
-function usable(
+function findUsable(
   have: readonly Interval[],
   there: number,
   { size_bytes }: Pick<Sidecar, 'size_bytes'>,

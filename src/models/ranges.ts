@@ -1,4 +1,4 @@
-import { added, gapsIn, type Interval } from './intervals.ts';
+import { addInterval, gapsIn, type Interval } from './intervals.ts';
 
 /** A part of the file that one connection fetches. */
 export interface Claim {
@@ -79,7 +79,7 @@ export class Ranges {
 
   private claimed(): Interval[] {
     let all: Interval[] = [...this.have()];
-    for (const { from, to } of this.claims) all = added(all, [from, to]);
+    for (const { from, to } of this.claims) all = addInterval(all, [from, to]);
     return all;
   }
 }

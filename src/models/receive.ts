@@ -93,7 +93,7 @@ class Receiver {
       throw failed?.status === 'rejected' && !this.options.signal.aborted ? failed.reason : thrown;
     }
     const missing = (this.transfer.identity.size_bytes ?? 0) - this.partial.bytes;
-    if (missing > 0) throw cutOff(this.transfer.answer.host, missing);
+    if (missing > 0) throw cutOffError(this.transfer.answer.host, missing);
   }
 
   /** Only for a model, on a server that sends parts that are surely of the same file. */
@@ -137,7 +137,7 @@ class Receiver {
     }
     // A connection that fails now gives its part back, and this one has not been cut off by that.
     if (identity.size_bytes !== null && !isRestElsewhere && at < ranges.end)
-      throw cutOff(answer.host, identity.size_bytes - this.partial.bytes);
+      throw cutOffError(answer.host, identity.size_bytes - this.partial.bytes);
     ranges.advance(null);
   }
 
@@ -159,7 +159,7 @@ class Receiver {
   private async fetchRest(): Promise<void> {
     for (let claim = this.ranges.claim(); claim !== null; claim = this.ranges.claim())
       if ((await this.fetchClaim(claim)) === 0)
-        throw cutOff(this.transfer.answer.host, claim.to - claim.from);
+        throw cutOffError(this.transfer.answer.host, claim.to - claim.from);
   }
 
   /** Resolves with the number of fetched bytes. Releases the claim. */
@@ -221,7 +221,7 @@ async function* chunks({ body, host }: Answer, signal: AbortSignal): AsyncIterab
   }
 }
 
-function cutOff(host: string, missing: number): SvcError {
+function cutOffError(host: string, missing: number): SvcError {
   return pullError('pull_failed', `${host} stopped ${missing} bytes before the end of the file.`, {
     retryable: true,
   });

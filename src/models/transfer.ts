@@ -43,7 +43,7 @@ export async function openTransfer(
       partial.startOver();
       return await openTransfer(source, partial, hubClient, signal);
     }
-    return accepted(source, partial, answer);
+    return acceptAnswer(source, partial, answer);
   } catch (thrown) {
     await answer.body?.cancel().catch(() => undefined);
     throw thrown;
@@ -72,7 +72,7 @@ function isContinuation({ headers }: Answer, source: Source, partial: PartialFil
   return before === null || now === null || before === now;
 }
 
-function accepted(source: Source, partial: PartialFile, answer: Answer): Transfer {
+function acceptAnswer(source: Source, partial: PartialFile, answer: Answer): Transfer {
   const { status, headers, host, hubMetadata } = answer;
   const what = source.file;
   if (status !== 200 && !(status === 206 && partial.bytes > 0))

@@ -1,6 +1,6 @@
 import { createRemoteProvider, createSdkProvider } from '../cloud/index.ts';
 import type { ProviderConfig } from '../config/index.ts';
-import { filledHint, SvcError } from '../errors.ts';
+import { fillHint, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { ProviderKeys } from '../ports/keys.ts';
 import type { OutputPart, ProviderPort } from '../ports/providers.ts';
@@ -19,18 +19,18 @@ export interface RemoteOptions {
 export function createRemote({ config, ...options }: RemoteOptions): ProviderPort {
   const { adapter, base_url } = config;
   if (adapter === 'openai-compatible' && base_url !== null)
-    return named(createRemoteProvider({ ...options, config: { ...config, base_url } }));
-  return named(createSdkProvider({ ...options, config }));
+    return withNamedErrors(createRemoteProvider({ ...options, config: { ...config, base_url } }));
+  return withNamedErrors(createSdkProvider({ ...options, config }));
 }
 
 /**
  * A provider whose failures have its name. Adapters write `The provider` at the begin of a message,
  * and `<provider>` in a hint.
  */
-function named(port: ProviderPort): ProviderPort {
+function withNamedErrors(port: ProviderPort): ProviderPort {
   const { id } = port;
   const { countTokens, embed, embedsTokens, rank, pass, returns = [] } = port;
-  const asking = async <T>(work: Promise<T>): Promise<T> => {
+  const nameErrors = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
     } catch (thrown) {
@@ -47,16 +47,16 @@ function named(port: ProviderPort): ProviderPort {
         throw withName(thrown, id);
       }
     },
-    models: (signal) => asking(port.models(signal)),
-    probe: (signal) => asking(port.probe(signal)),
+    models: (signal) => nameErrors(port.models(signal)),
+    probe: (signal) => nameErrors(port.probe(signal)),
     close: () => port.close(),
     ...(countTokens === undefined
       ? {}
-      : { countTokens: (...args) => asking(countTokens.apply(port, args)) }),
-    ...(embed === undefined ? {} : { embed: (...args) => asking(embed.apply(port, args)) }),
+      : { countTokens: (...args) => nameErrors(countTokens.apply(port, args)) }),
+    ...(embed === undefined ? {} : { embed: (...args) => nameErrors(embed.apply(port, args)) }),
     ...(embedsTokens === undefined ? {} : { embedsTokens }),
-    ...(pass === undefined ? {} : { pass: (...args) => asking(pass.apply(port, args)) }),
-    ...(rank === undefined ? {} : { rank: (...args) => asking(rank.apply(port, args)) }),
+    ...(pass === undefined ? {} : { pass: (...args) => nameErrors(pass.apply(port, args)) }),
+    ...(rank === undefined ? {} : { rank: (...args) => nameErrors(rank.apply(port, args)) }),
   };
 }
 
@@ -64,6 +64,6 @@ function withName(thrown: unknown, provider: string): unknown {
   if (!(thrown instanceof SvcError)) return thrown;
   return thrown.with({
     message: thrown.message.replace(/^The provider\b/, provider),
-    hint: filledHint(thrown.hint, { provider }),
+    hint: fillHint(thrown.hint, { provider }),
   });
 }

@@ -2,7 +2,7 @@ import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
-import { accepted, stateName, statePath } from '../../machines/step.ts';
+import { acceptedTypesOf, stateName, statePath } from '../../machines/step.ts';
 import { isoTime } from '../async/clock.ts';
 import type { Config, ProviderConfig } from '../config/index.ts';
 import type { LifecycleInput, LifecycleResult, StatusRecord } from '../contract/contract.ts';
@@ -12,7 +12,7 @@ import { type DaemonKey, EventPages, isRun, type Kernel } from '../kernel/index.
 import type { EventStore, VerifiedReport } from '../kernel/store/index.ts';
 import type { ModelLoads } from '../ports/providers.ts';
 import type { ToolServers } from '../ports/tools.ts';
-import { answeringStore } from './disk/refuse-when-stalled.ts';
+import { withoutStalls } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { DaemonHistory, StopReports } from './health/daemon-history.ts';
 import { engineSnapshots } from './health/engines.ts';
@@ -77,7 +77,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     if (type === 'daemon.history_pruned') pages.forget();
   });
   moveWaitingRuns(kernel);
-  const store = answeringStore(options.store, kernel, options.place != null);
+  const store = withoutStalls(options.store, kernel, options.place != null);
   const runs = new Runs({
     kernel,
     store,
@@ -109,11 +109,11 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
   kernel.subscribe({ machine: 'run' }, ({ type }) => {
     if (isTerminalEvent(type)) ended += 1;
   });
-  const finished = () => options.stored().finished + ended - daemon().context.pruned_runs;
+  const countFinished = () => options.stored().finished + ended - daemon().context.pruned_runs;
   const counts = () => ({
     active: scheduler.running,
     queued: scheduler.queued,
-    finished: finished(),
+    finished: countFinished(),
   });
   const sources = (): HealthSources => ({
     daemon: daemon(),
@@ -190,9 +190,9 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     lifecycle: async (input, by) => {
       const event = lifecycleEvent(input, by, config, kernel.clock.now());
       if (event === null || !kernel.accepts(streams.daemon, event))
-        throw refused(input.type, kernel.tail(streams.daemon) as DaemonSnapshot);
+        throw eventRefusedError(input.type, kernel.tail(streams.daemon) as DaemonSnapshot);
       if (event.type === 'daemon.stop_requested') options.onStop?.(event.close_deadline_at);
-      await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, event }]));
+      await awaitRecordOrStall(kernel, kernel.append([{ stream: streams.daemon, event }]));
       return position(daemon());
     },
     stopped: () => options.stopReports.stopped,
@@ -252,7 +252,7 @@ function lifecycleEvent(
 }
 
 /** A log that cannot be written does not delay a stop. The proposed state already shows it. */
-async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promise<void> {
+async function awaitRecordOrStall(kernel: Kernel, recorded: Promise<void>): Promise<void> {
   if (kernel.stalled !== null) return void recorded.catch(() => {});
   const { promise: stalled, resolve } = Promise.withResolvers<void>();
   const listening = new AbortController();
@@ -260,8 +260,8 @@ async function recordedOrStalled(kernel: Kernel, recorded: Promise<void>): Promi
   await Promise.race([recorded, stalled]).finally(() => listening.abort());
 }
 
-function refused(type: string, daemon: DaemonSnapshot): SvcError {
-  const open = accepted(daemon).includes('daemon.stop_requested') ? ['stop_requested'] : [];
+function eventRefusedError(type: string, daemon: DaemonSnapshot): SvcError {
+  const open = acceptedTypesOf(daemon).includes('daemon.stop_requested') ? ['stop_requested'] : [];
   return new SvcError(
     'event_refused',
     `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`,

@@ -8,14 +8,14 @@ export { Verification } from './health/verification.ts';
 export { shownData, toRecord } from './history/event-record.ts';
 export { exportRun } from './history/export.ts';
 export { foldRows } from './history/fold-rows.ts';
-export { redacted } from './history/redact.ts';
+export { redactEvent } from './history/redact.ts';
 export { foldRunFile, parseRunFile } from './history/run-file.ts';
 export { StoredRuns } from './history/stored-runs.ts';
 export { Chain, whyRun } from './history/why.ts';
 export { SeparateJudge } from './judge/judge.ts';
 export { logEvents } from './log-lines/log-lines.ts';
 export { Counter, type Family, gauge } from './metrics/tally.ts';
-export { aliasOf, createdIn } from './models/alias.ts';
+export { aliasOf, loadedAliasesOf } from './models/alias.ts';
 export {
   GO_HINT,
   GO_TEMPLATE,

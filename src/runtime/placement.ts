@@ -26,13 +26,13 @@ export interface Placement {
    * meanwhile. `find` looks again, and `start` accepts it with the id, if it gets one. Throws
    * busy, and the errors of both.
    */
-  once(
+  findOrStartRun(
     key: string,
     find: () => Promise<string | null>,
     start: (run_id?: RunKey) => Promise<string>,
   ): Promise<string>;
   /** Keeps other daemons out of a conversation meanwhile. Null: another daemon has it. */
-  alone<T>(
+  runExclusive<T>(
     conversation: string,
     run_id: RunKey,
     work: () => Promise<T>,
@@ -45,11 +45,11 @@ export interface Placement {
    * Waits for an unfinished run to be in the kernel, unless it may stay outside it. Throws
    * not_ready if it must be there and is not.
    */
-  absent(run_id: string): Promise<void>;
+  awaitAbsent(run_id: string): Promise<void>;
   /** An unfinished run that is not in the kernel. Throws not_ready, run_unknown. */
   record(run_id: string): Promise<RunRecord>;
   /** Resolves when the kernel has each run of earlier boots that it gets. */
-  recovered(): Promise<void>;
+  whenRecovered(): Promise<void>;
   /** Unfinished runs of this token that are not in the kernel. */
   runsElsewhere(asked_by: string, limit: number): Promise<string[]>;
   /** Throws busy if as many runs wait as one daemon accepts. `part`: the asker's part of them. */
@@ -99,9 +99,11 @@ export class OneDaemon implements Placement {
     this.store = store;
   }
 
-  once: Placement['once'] = (_key, _find, start) => start();
+  findOrStartRun: Placement['findOrStartRun'] = (_key, _find, start) => start();
 
-  alone: Placement['alone'] = async (_conversation, _run_id, work) => ({ done: await work() });
+  runExclusive: Placement['runExclusive'] = async (_conversation, _run_id, work) => ({
+    done: await work(),
+  });
 
   async confirm(): Promise<void> {}
 
@@ -110,7 +112,7 @@ export class OneDaemon implements Placement {
   }
 
   /** Before the daemon is ready, it has recovered no run for sure. */
-  async absent(run_id: string): Promise<void> {
+  async awaitAbsent(run_id: string): Promise<void> {
     if (!this.unrecovered.has(run_id)) throw new SvcError('not_ready');
     await this.unrecovered.wait(run_id);
   }
@@ -122,7 +124,7 @@ export class OneDaemon implements Placement {
     return runRecord(instance.snapshot as RunSnapshot, instance.seq);
   }
 
-  recovered(): Promise<void> {
+  whenRecovered(): Promise<void> {
     return this.unrecovered.wait();
   }
 

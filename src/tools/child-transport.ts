@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
-import { leadingGroup, signalGroup } from '../home/restrained.ts';
+import { asGroupLeader, signalGroup } from '../home/restrained.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import type { Log } from '../ports/log.ts';
@@ -66,7 +66,7 @@ export class ChildTransport implements Transport {
   async start(): Promise<void> {
     const { launch } = this.options;
     mkdirSync(launch.cwd, { recursive: true, mode: 0o700 });
-    const { program, args, options } = leadingGroup(launch.command, launch.env);
+    const { program, args, options } = asGroupLeader(launch.command, launch.env);
     const child = spawn(program, args, {
       ...options,
       cwd: launch.cwd,

@@ -51,7 +51,8 @@ export class Connection {
       } catch (thrown) {
         signal.throwIfAborted();
         const pause = pauseOf(thrown);
-        if (pause === null || performance.now() + pause > until) throw this.unavailable(thrown);
+        if (pause === null || performance.now() + pause > until)
+          throw this.unavailableError(thrown);
         this.session.close();
         await wait(pause, undefined, { signal });
         this.session = this.newSession();
@@ -66,7 +67,7 @@ export class Connection {
       return this.known;
     } catch (thrown) {
       signal.throwIfAborted();
-      throw this.unavailable(thrown);
+      throw this.unavailableError(thrown);
     }
   }
 
@@ -79,10 +80,11 @@ export class Connection {
     const { signal, timeout_ms } = call;
     const { limits } = this.options;
     signal.throwIfAborted();
-    if (this.isOver) throw this.unavailable(new NotSent());
+    if (this.isOver) throw this.unavailableError(new NotSent());
     try {
       const result = await this.ask((session) => {
-        if (digestIn(session.tools, tool) !== digestIn(this.known, tool)) throw this.changed(tool);
+        if (digestIn(session.tools, tool) !== digestIn(this.known, tool))
+          throw this.changedError(tool);
         return session.call(tool, args, call);
       }, signal);
       return resultOf(result, limits);
@@ -92,8 +94,8 @@ export class Connection {
       // The server has answered, so the result is known.
       if (ProtocolError.isInstance(thrown))
         return { text: cutBytes(thrown.message, limits.mcp_result_bytes), is_error: true };
-      if (isUnsent(thrown)) throw this.unavailable(thrown);
-      throw this.lost(thrown, timeout_ms);
+      if (isUnsent(thrown)) throw this.unavailableError(thrown);
+      throw this.lostError(thrown, timeout_ms);
     }
   }
 
@@ -149,7 +151,7 @@ export class Connection {
       await next.open(timeoutSignal(limits.mcp_start_ms));
     } catch (thrown) {
       next.close();
-      throw this.unavailable(thrown);
+      throw this.unavailableError(thrown);
     }
     log.info({ server: name }, 'a tool server forgot its session, so another one has begun');
     old.close();
@@ -187,7 +189,7 @@ export class Connection {
     return { code: 'mcp_unavailable', message, retryable: !isMissing };
   }
 
-  private unavailable(thrown: unknown): SvcError {
+  private unavailableError(thrown: unknown): SvcError {
     if (thrown instanceof SvcError) return thrown;
     const { name, login } = this.options;
     const status = statusOf(thrown);
@@ -205,17 +207,17 @@ export class Connection {
         { hint: `Give it a token: svc mcp set ${name} ${HEADER}`, retryable: false, cause: thrown },
       );
     if (thrown instanceof Excess) this.noteExcess(thrown);
-    const why = this.why(thrown);
+    const why = this.describeFailure(thrown);
     // A server that is called too often keeps its session.
     if (status !== undefined && status !== TOO_MANY) this.lose(why);
     return new SvcError('mcp_unavailable', `The tool server ${name} ${why}.`, { cause: thrown });
   }
 
-  private lost(thrown: unknown, timeout_ms: number): SvcError {
+  private lostError(thrown: unknown, timeout_ms: number): SvcError {
     const { name } = this.options;
     if (thrown instanceof Excess) this.noteExcess(thrown);
     const isLate = codeOf(thrown) === SdkErrorCode.RequestTimeout;
-    const why = isLate ? `did not answer within ${timeout_ms} ms` : this.why(thrown);
+    const why = isLate ? `did not answer within ${timeout_ms} ms` : this.describeFailure(thrown);
     // A session that broke is begun again; a server that is slow is not.
     if (!isLate && !(thrown instanceof BadAnswer)) this.lose(why);
     const advice = this.excess === null ? '' : ' Ask the tool for less at a time.';
@@ -227,7 +229,7 @@ export class Connection {
     );
   }
 
-  private changed(tool: string): SvcError {
+  private changedError(tool: string): SvcError {
     return new SvcError(
       'mcp_unavailable',
       `The tool server ${this.options.name} began another session, in which ${tool} is not ` +
@@ -259,7 +261,7 @@ export class Connection {
     this.session.close();
   }
 
-  private why(thrown: unknown): string {
+  private describeFailure(thrown: unknown): string {
     const code = codeOf(thrown);
     if (code === SdkErrorCode.RequestTimeout) return 'did not answer in time';
     if (code === SdkErrorCode.ConnectionClosed)

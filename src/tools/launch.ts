@@ -75,26 +75,26 @@ async function valueFor(
   if (kind === 'key') {
     const stored = await key(name);
     if (stored !== null) return stored;
-    throw missing(
+    throw missingError(
       `The tool server needs the stored key ${name}, and there is none.`,
       `Store it: svc mcp set <name> --key ${name}`,
     );
   }
   if (kind === 'foreign')
-    throw missing(
+    throw missingError(
       `The tool server needs ${text}, which only another program can fill in.`,
       `Write a value, \${env:NAME} or \${key:NAME} into mcp.json.`,
     );
   const value = name.toUpperCase().startsWith('SVC_') ? undefined : env[name];
   if (value) return value;
   if (fallback !== null) return fallback;
-  throw missing(
+  throw missingError(
     `The tool server needs the variable ${name}, which the daemon does not have.`,
     'Set it where the daemon starts, then: svc restart. No variable SVC_… is passed on.',
   );
 }
 
-function missing(message: string, hint: string): SvcError {
+function missingError(message: string, hint: string): SvcError {
   return new SvcError('mcp_unavailable', message, { hint, retryable: false });
 }
 

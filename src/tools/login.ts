@@ -50,7 +50,7 @@ export class Login {
    * `fetch` with a token. One that is refused is refreshed, and the request is sent once more. What
    * a refusal asks for is noted for the next login, whichever request met it.
    */
-  around(send: Fetch): Fetch {
+  wrapFetch(send: Fetch): Fetch {
     const sendWith = (token: string | null, url: string | URL, init: RequestInit = {}) => {
       const headers = new Headers(init.headers);
       if (token !== null) headers.set('authorization', `Bearer ${token}`);
@@ -125,7 +125,7 @@ export class Login {
       };
       if (!isDeepStrictEqual(next, asked)) await writeRecord(store, { ...record, asked: next });
     }).catch((thrown: unknown) => {
-      throw this.unavailable(thrown);
+      throw this.unavailableError(thrown);
     });
   }
 
@@ -141,7 +141,7 @@ export class Login {
         if (refresh_token !== undefined) return await this.refresh(saved, refresh_token);
         return isRefused ? null : access_token;
       } catch (thrown) {
-        throw this.unavailable(thrown);
+        throw this.unavailableError(thrown);
       }
     });
   }
@@ -158,7 +158,7 @@ export class Login {
       refreshToken,
       fetchFn,
       ...(resource === undefined ? {} : { resource }),
-    }).catch(nullIfRefused);
+    }).catch(ignoreRefusal);
     // A person has logged in or out meanwhile, in another process.
     const record = await this.read();
     const found = record.login?.access_token ?? null;
@@ -182,7 +182,7 @@ export class Login {
   }
 
   /** The text of a foreign error is left out: it may repeat a token. */
-  private unavailable(thrown: unknown): SvcError {
+  private unavailableError(thrown: unknown): SvcError {
     const { name } = this.options;
     const why = thrown instanceof SvcError ? ` ${thrown.message}` : '';
     return new SvcError(
@@ -201,7 +201,7 @@ function scopesIn(named: string): string {
 }
 
 /** An authorization server that is away, or busy, may refresh the login later. */
-async function nullIfRefused(thrown: unknown): Promise<null> {
+async function ignoreRefusal(thrown: unknown): Promise<null> {
   const { OAuthError } = await import('@modelcontextprotocol/client');
   if (OAuthError.isInstance(thrown) && !LATER.has(thrown.code)) return null;
   throw thrown;

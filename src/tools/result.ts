@@ -28,7 +28,7 @@ export function resultOf(result: unknown, bounds: Bounds): ToolResult {
   const texts = parts.slice(0, mcp_result_parts).map((part) => textOf(part, files));
   const rest = parts.length - texts.length;
   const isList = content == null || Array.isArray(content);
-  if (!isList) texts.push(leftOut('the content is not a list, and'));
+  if (!isList) texts.push(leftOutLine('the content is not a list, and'));
   if (rest > 0) texts.push(`[svc: ${rest} more parts were left out]`);
   const text = texts.join('\n');
   const isFull = Buffer.byteLength(text) > mcp_result_bytes;
@@ -57,12 +57,15 @@ class Files {
    */
   add(what: string, mimeType: unknown, data: unknown): string {
     const written = typeof data === 'string' ? data.replace(/\s+/g, '') : '';
-    const named = `${what} (${[short(mimeType), sizeOf(written)].filter(Boolean).join(', ')})`;
-    if (!isBase64(written)) return leftOut(what, 'its data is not base64');
+    const partName = `${what} (${[shortName(mimeType), sizeOf(written)].filter(Boolean).join(', ')})`;
+    if (!isBase64(written)) return leftOutLine(what, 'its data is not base64');
     const media_type = fileTypeOf(written);
-    if (media_type === null) return leftOut(named, `models take ${TYPES}`);
+    if (media_type === null) return leftOutLine(partName, `models take ${TYPES}`);
     if (this.bytes + written.length > this.most)
-      return leftOut(named, `the files of the result have more than ${this.most} bytes as base64`);
+      return leftOutLine(
+        partName,
+        `the files of the result have more than ${this.most} bytes as base64`,
+      );
     this.bytes += written.length;
     this.media.push({ type: mediaKind(media_type), media_type, data: written });
     return `[file ${this.media.length}: ${media_type}, ${sizeOf(written)}]`;
@@ -88,22 +91,22 @@ function structuredText(structured: unknown, texts: readonly string[]): string |
 
 function textOf(part: unknown, files: Files): string {
   const { type, text, data, mimeType, resource } = asRecord(part);
-  if (typeof type !== 'string') return leftOut('a part without a type');
-  const named = `a part of type ${JSON.stringify(short(type))}`;
+  if (typeof type !== 'string') return leftOutLine('a part without a type');
+  const partName = `a part of type ${JSON.stringify(shortName(type))}`;
   switch (type) {
     case 'text':
-      return typeof text === 'string' ? text : leftOut(named, 'it has no text');
+      return typeof text === 'string' ? text : leftOutLine(partName, 'it has no text');
     case 'resource_link':
-      return linkText(asRecord(part)) ?? leftOut(named, 'it has no address');
+      return linkText(asRecord(part)) ?? leftOutLine(partName, 'it has no address');
     case 'resource':
       return isRecord(resource)
         ? resourceText(resource, files)
-        : leftOut(named, 'it has no content');
+        : leftOutLine(partName, 'it has no content');
     case 'image':
     case 'audio':
-      return files.add(named, mimeType, data);
+      return files.add(partName, mimeType, data);
     default:
-      return leftOut(named);
+      return leftOutLine(partName);
   }
 }
 
@@ -111,20 +114,20 @@ function textOf(part: unknown, files: Files): string {
 function linkText({ uri, name, mimeType, description }: Record<string, unknown>): string | null {
   if (typeof uri !== 'string') return null;
   const words = [uri, typeof name === 'string' ? JSON.stringify(name) : '', mimeType];
-  const about = typeof description === 'string' ? `: ${short(description)}` : '';
-  return `[link: ${words.map(short).filter(Boolean).join(' ')}${about}]`;
+  const about = typeof description === 'string' ? `: ${shortName(description)}` : '';
+  return `[link: ${words.map(shortName).filter(Boolean).join(' ')}${about}]`;
 }
 
 function resourceText(
   { uri, text, blob, mimeType }: Record<string, unknown>,
   files: Files,
 ): string {
-  const title = `[resource: ${short(uri)}]`;
+  const title = `[resource: ${shortName(uri)}]`;
   if (typeof text === 'string') return `${title}\n${text}`;
   return `${title}\n${files.add('its content', mimeType, blob)}`;
 }
 
-function leftOut(what: string, why?: string): string {
+function leftOutLine(what: string, why?: string): string {
   return `[svc: ${what} was left out${why === undefined ? '' : `: ${why}`}]`;
 }
 
@@ -133,7 +136,7 @@ function sizeOf(base64: string): string {
 }
 
 /** A name of the server in a line of svc. */
-function short(value: unknown): string {
+function shortName(value: unknown): string {
   return typeof value === 'string' ? oneLine(value).slice(0, NAME_MAX) : '';
 }
 

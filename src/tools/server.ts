@@ -64,21 +64,21 @@ export class McpServer {
    * mcp_unavailable, the error of the log, or the signal's reason.
    */
   async tools(signal: AbortSignal, isTest = false): Promise<ToolList> {
-    const attempt = await this.ready(signal, isTest);
+    const attempt = await this.waitUntilReady(signal, isTest);
     if (attempt.isStale) await this.listAgain(attempt, signal);
     return attempt.list;
   }
 
   /** As `tools`, but queries the server: it may have changed them without a notification. */
   async toolsNow(signal: AbortSignal): Promise<ToolList> {
-    const attempt = await this.ready(signal);
+    const attempt = await this.waitUntilReady(signal);
     await this.listAgain(attempt, signal);
     return attempt.list;
   }
 
   /** Throws tool_lost, mcp_unavailable, the error of the log, or the signal's reason. */
   async call(tool: string, args: unknown, call: Call): Promise<ToolResult> {
-    const { connection } = await this.ready(call.signal);
+    const { connection } = await this.waitUntilReady(call.signal);
     const { machine } = this.options;
     this.calls += 1;
     // While it has calls, it is not stopped for being idle.
@@ -86,7 +86,7 @@ export class McpServer {
     try {
       return await (connection as ServerConnection).call(tool, args, call);
     } catch (thrown) {
-      throw thrown instanceof SvcError ? this.naming(thrown) : thrown;
+      throw thrown instanceof SvcError ? this.withServerName(thrown) : thrown;
     } finally {
       this.calls -= 1;
       // The result does not wait for its commit: a deadline of the run could pass meanwhile.
@@ -229,7 +229,7 @@ export class McpServer {
   }
 
   /** Starts the server if needed, and waits for it. */
-  private async ready(signal: AbortSignal, isTest = false): Promise<Attempt> {
+  private async waitUntilReady(signal: AbortSignal, isTest = false): Promise<Attempt> {
     const { machine } = this.options;
     const before = this.snapshot.context.attempt;
     return machine.waitFor(async (snapshot) => {
@@ -251,7 +251,7 @@ export class McpServer {
     const retryable = error?.retryable ?? true;
     // A log of another version may have an error that this one does not know.
     const { code } = fromBody({ code: 'mcp_unavailable', ...error });
-    return this.naming(
+    return this.withServerName(
       new SvcError(code, error?.message, {
         retryable,
         hint: error?.hint,
@@ -261,7 +261,7 @@ export class McpServer {
   }
 
   /** The hints of the table, and those of parts that know no name, have a place for it. */
-  private naming(error: SvcError): SvcError {
+  private withServerName(error: SvcError): SvcError {
     return error.with({ hint: error.hint.replaceAll('<name>', this.options.name) });
   }
 }

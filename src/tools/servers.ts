@@ -113,7 +113,7 @@ export class McpServers implements ManagedToolServers {
     const digest = seen ?? (await this.digestNow(name, tool));
     await editMcpFile(this.options.file, (servers) => {
       const before = asRecord(servers[name]);
-      if (servers[name] === undefined) throw this.unknown(name);
+      if (servers[name] === undefined) throw this.unknownServerError(name);
       const svc = asRecord(before.svc);
       const rule = { policy: 'allow', digest };
       const rules = { ...asRecord(svc.tools), [tool]: rule };
@@ -270,7 +270,7 @@ export class McpServers implements ManagedToolServers {
         hint: `Correct it in ${this.options.file}.`,
         retryable: false,
       });
-    if (config === undefined) throw this.unknown(name);
+    if (config === undefined) throw this.unknownServerError(name);
     if (config.disabled)
       throw new SvcError('mcp_unavailable', `The tool server ${name} is switched off.`, {
         hint: `Switch it on: svc mcp set ${name} --enable`,
@@ -348,7 +348,7 @@ export class McpServers implements ManagedToolServers {
       );
   }
 
-  private unknown(name: string): SvcError {
+  private unknownServerError(name: string): SvcError {
     const known = [...this.read().servers.keys()];
     const list = known.length === 0 ? 'none is configured' : `there are ${known.join(', ')}`;
     return new SvcError('mcp_unknown', `There is no tool server ${JSON.stringify(name)}; ${list}.`);

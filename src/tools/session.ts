@@ -88,7 +88,7 @@ export class Session {
             ...shared,
             url: new URL(url ?? ''),
             headers,
-            fetch: login?.around(fetch) ?? fetch,
+            fetch: login?.wrapFetch(fetch) ?? fetch,
             onExcess,
           });
   }
@@ -96,7 +96,10 @@ export class Session {
   /** Begins it, and lists the tools. */
   async open(signal: AbortSignal): Promise<ToolList> {
     const transport = this.child ?? (this.http as HttpTransport);
-    await this.client.connect(transport, within(this.options.limits.mcp_start_ms, signal));
+    await this.client.connect(
+      transport,
+      toRequestOptions(this.options.limits.mcp_start_ms, signal),
+    );
     return this.list(signal);
   }
 
@@ -110,7 +113,7 @@ export class Session {
       const listed = await this.client.request(
         { method: 'tools/list', params: typeof cursor === 'string' ? { cursor } : {} },
         anyResult,
-        within(limits.mcp_start_ms, signal),
+        toRequestOptions(limits.mcp_start_ms, signal),
       );
       const { tools, nextCursor } = asRecord(listed);
       if (tools != null && !Array.isArray(tools))
@@ -130,7 +133,7 @@ export class Session {
     const { id, signal, timeout_ms, report = () => {} } = call;
     const _meta = { 'svc/call_id': id, progressToken: id };
     const params = { name: tool, arguments: asRecord(args), _meta };
-    const options = within(timeout_ms, signal);
+    const options = toRequestOptions(timeout_ms, signal);
     const end = this.reports.begin(id, report);
     try {
       return await this.client.request({ method: 'tools/call', params }, anyResult, options);
@@ -167,7 +170,7 @@ export class Session {
 }
 
 /** The client of MCP would count the time in which svc was stopped. */
-function within(ms: number, signal: AbortSignal) {
+function toRequestOptions(ms: number, signal: AbortSignal) {
   return { signal: anySignal([signal, timeoutSignal(ms)]), timeout: TIMER_MAX_MS };
 }
 

@@ -122,7 +122,7 @@ export async function signIn(options: SignInOptions): Promise<readonly string[] 
     fetch,
   });
   try {
-    const said = await askedNow(options);
+    const said = await findChallenge(options);
     const found = await discover(server, said ?? record.asked, fetch);
     if (found === null) return null;
     if (client_secret !== null) checkReceiver(options, record.issuer, issuerOf(found));
@@ -136,7 +136,7 @@ export async function signIn(options: SignInOptions): Promise<readonly string[] 
     const { granted } = collected;
     return scope === undefined || granted == null ? [] : scopesBeyond(scope, granted);
   } catch (thrown) {
-    throw failed(name, thrown);
+    throw loginError(name, thrown);
   } finally {
     await transport.close();
     close();
@@ -148,7 +148,7 @@ export async function signIn(options: SignInOptions): Promise<readonly string[] 
  * token, so that both judge it by the same requests. Null: it refuses none of them. Throws
  * mcp_unavailable.
  */
-async function askedNow(options: SignInOptions): Promise<Challenge | null> {
+async function findChallenge(options: SignInOptions): Promise<Challenge | null> {
   const { name, server, version, launch, limits } = options;
   let text: string | null = null;
   const store: LoginStore = {
@@ -242,7 +242,7 @@ const HEADERS = {
 };
 const CONNECTIONS_MAX = 16;
 
-function failed(name: string, thrown: unknown): SvcError {
+function loginError(name: string, thrown: unknown): SvcError {
   // Refused addresses of a name are found below the request.
   for (let error = thrown; error instanceof Error; error = error.cause)
     if (error instanceof SvcError) return error;

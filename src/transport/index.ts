@@ -20,9 +20,9 @@ export { jsonHeaders, sendJson } from './http/reply.ts';
 export { type Context, type Route, route } from './http/route.ts';
 export { httpRoutes } from './http/routes.ts';
 export {
-  answerEnds,
+  answerEndSignal,
   CLIENT,
-  clientGone,
+  clientGoneSignal,
   clientOf,
   requestOver,
   withKey,
@@ -38,7 +38,7 @@ export { ServedCertificate } from './served-certificate.ts';
 export type { SocketRoute, Talk } from './socket-route.ts';
 export { eventData, followWithWaits } from './stream/event-forms.ts';
 export { textLength } from './stream/json-pieces.ts';
-export { type Live, type LiveOptions, sendLive, whyCut } from './stream/live.ts';
+export { cutReasonOf, type Live, type LiveOptions, sendLive } from './stream/live.ts';
 export { onAbort } from './stream/on-abort.ts';
 export { readEnd } from './stream/stream-end.ts';
 export { type Outflow, PIECE_BYTES, type SharedBytes, UnsentBytes } from './stream/unsent-bytes.ts';

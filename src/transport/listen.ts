@@ -13,16 +13,16 @@ export async function listen(
   backlog = BACKLOG,
 ): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    const refused = (error: NodeJS.ErrnoException) => {
-      server.off('listening', bound);
+    const rejectBind = (error: NodeJS.ErrnoException) => {
+      server.off('listening', resolveBound);
       reject(bindError(error, host, port));
     };
-    const bound = () => {
-      server.off('error', refused);
+    const resolveBound = () => {
+      server.off('error', rejectBind);
       resolve();
     };
-    server.once('error', refused);
-    server.once('listening', bound);
+    server.once('error', rejectBind);
+    server.once('listening', resolveBound);
     server.listen({ host, port, backlog: Math.max(backlog, BACKLOG) });
   });
   const { address, family, port: taken } = server.address() as AddressInfo;

@@ -27,7 +27,7 @@ for (const [name, replies, starts] of [
       what: { start: { prompt: 'p', idempotency_key: 'k' } },
       paths: home.paths,
       cancel: new AbortController().signal,
-      steps: { output: () => undefined, discarded() {}, onDisconnect() {}, onReconnect() {} },
+      steps: { onOutput: () => undefined, onDiscard() {}, onDisconnect() {}, onReconnect() {} },
       startDaemon: async (reason) => void started.push(reason),
       patience: async () => 60_000,
     }).catch((error: SvcError) => error);

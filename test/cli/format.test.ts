@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bytes, duration, parameters, shortened, waitedMs } from '../../src/cli/print/format.ts';
+import { bytes, duration, parameters, shortenLine, waitedMs } from '../../src/cli/print/format.ts';
 
 /** Each figure that a command prints, at both sides of each edge. */
 
@@ -56,7 +56,7 @@ test('parameters of a model are counted in thousands, millions and billions', ()
 
 test('a text has its first line, and all of one that fits', () => {
   assert.equal(
-    ['abcd', 'abcde', ' ab', 'ab\n', 'ab\ncd'].map((text) => shortened(text, 4)),
+    ['abcd', 'abcde', ' ab', 'ab\n', 'ab\ncd'].map((text) => shortenLine(text, 4)),
     ['abcd', 'abc…', 'ab', 'ab', 'ab…'],
   );
 });

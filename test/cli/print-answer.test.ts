@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openStdout } from '../../src/cli/print/stdout-stream.ts';
 import type { Run } from '../../src/cli/run/follow.ts';
-import { AnswerPrinter, ending, finish, printing } from '../../src/cli/run/print-answer.ts';
+import { AnswerPrinter, createPrinting, endingOf, finish } from '../../src/cli/run/print-answer.ts';
 import { errors, SvcError } from '../../src/errors.ts';
 import { turns } from '../helpers/turns.ts';
 
@@ -34,13 +34,13 @@ const record = (changes: Partial<Run> = {}) =>
 
 test('an answer is printed as it comes, with one line break at its end', async () => {
   const { printer, text } = printed();
-  const steps = printing(printer, false, new AbortController().signal);
-  steps.accepted(record());
-  await steps.output?.('a\n\n');
+  const steps = createPrinting(printer, false, new AbortController().signal);
+  steps.onAccepted(record());
+  await steps.onOutput?.('a\n\n');
   assert.is(text(), 'a');
   assert.is(steps.hasText, true);
-  await steps.output?.('b\n');
-  await printer.end(steps.unprinted(record()), true);
+  await steps.onOutput?.('b\n');
+  await printer.end(steps.unprintedOf(record()), true);
   assert.is(text(), 'a\n\nb\n');
 });
 
@@ -51,22 +51,22 @@ test('without output the record has the answer, and an empty answer is an empty 
     ['', false, ''],
   ] as const) {
     const { printer, text } = printed();
-    const steps = printing(printer, false, new AbortController().signal);
+    const steps = createPrinting(printer, false, new AbortController().signal);
     assert.is(steps.hasText, false);
-    await printer.end(steps.unprinted(record({ output })), complete);
+    await printer.end(steps.unprintedOf(record({ output })), complete);
     assert.is(text(), expected);
   }
 });
 
 test('an answer that may start again is printed at its end, without what was discarded', async () => {
   const { printer, text } = printed();
-  const steps = printing(printer, true, new AbortController().signal);
-  steps.accepted(record({ recovery: 'restart' }));
-  await steps.output?.('first');
-  steps.discarded?.();
-  await steps.output?.('second');
+  const steps = createPrinting(printer, true, new AbortController().signal);
+  steps.onAccepted(record({ recovery: 'restart' }));
+  await steps.onOutput?.('first');
+  steps.onDiscard?.();
+  await steps.onOutput?.('second');
   assert.is(text(), '');
-  assert.is(steps.unprinted(record()), 'second');
+  assert.is(steps.unprintedOf(record()), 'second');
 });
 
 test('the cursor leaves the line of an answer once, and before its text there is none', async () => {
@@ -84,22 +84,22 @@ test('the cursor leaves the line of an answer once, and before its text there is
 test('after Ctrl-C no more is printed', async () => {
   const { printer, text } = printed();
   const stop = new AbortController();
-  const steps = printing(printer, true, stop.signal);
-  await steps.output?.('before');
+  const steps = createPrinting(printer, true, stop.signal);
+  await steps.onOutput?.('before');
   stop.abort();
-  await steps.output?.('after');
-  await steps.tool?.('run_1', 'run.turn_completed', {});
+  await steps.onOutput?.('after');
+  await steps.onToolEvent?.('run_1', 'run.turn_completed', {});
   assert.is(text(), 'before');
 });
 
 test('the next turn of the model begins a paragraph, and the first one does not', async () => {
   const { printer, text } = printed();
-  const steps = printing(printer, true, new AbortController().signal);
-  await steps.tool?.('run_1', 'run.turn_completed', {});
-  await steps.output?.('Let me look.');
-  await steps.tool?.('run_1', 'run.tool_called', {});
-  await steps.tool?.('run_1', 'run.turn_completed', {});
-  await steps.output?.('It is 7.');
+  const steps = createPrinting(printer, true, new AbortController().signal);
+  await steps.onToolEvent?.('run_1', 'run.turn_completed', {});
+  await steps.onOutput?.('Let me look.');
+  await steps.onToolEvent?.('run_1', 'run.tool_called', {});
+  await steps.onToolEvent?.('run_1', 'run.turn_completed', {});
+  await steps.onOutput?.('It is 7.');
   assert.is(text(), 'Let me look.\n\nIt is 7.');
 });
 
@@ -145,7 +145,7 @@ test('that the text so far is kept is said once', () => {
   const text = 'The text so far is kept.';
   for (const message of ['The daemon stopped.', `The daemon stopped. ${text}`]) {
     const error = new SvcError('run_interrupted', message).body();
-    const shown = ending(record({ state: 'interrupted', error }), {
+    const shown = endingOf(record({ state: 'interrupted', error }), {
       hasText: true,
       maxTokens: null,
     });

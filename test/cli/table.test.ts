@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fields, table } from '../../src/cli/print/table.ts';
-import { cutTo, padded, widthOf } from '../../src/logs/width.ts';
+import { cutTo, padTo, widthOf } from '../../src/logs/width.ts';
 
 const HEADING = ['RUN', 'MODEL', 'PROMPT'];
 const ROWS = [
@@ -22,7 +22,7 @@ test('wide characters take two columns, marks and joined emoji as many as they a
   assert.is(widthOf('ﾊﾝ'), 4 / 2, 'half-width forms are narrow');
   assert.is(widthOf('ㄅ'), 2, 'scripts beside Chinese and Japanese');
   assert.is(widthOf('❤\ufe0f'), 2, 'a sign that is drawn as an emoji');
-  assert.is(padded('空', 4), '空  ');
+  assert.is(padTo('空', 4), '空  ');
   assert.is(cutTo('空が青い', 5), '空が…');
   assert.is(cutTo('abc', 3), 'abc');
 });

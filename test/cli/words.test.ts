@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { settingNamed } from '../../src/cli/config/setting.ts';
+import { requireSetting } from '../../src/cli/config/setting.ts';
 import { dispatch, unknownCommand } from '../../src/cli/parse/command-line.ts';
 import { eventFlag, secondsFlag } from '../../src/cli/parse/flag-values.ts';
 import type { SvcError } from '../../src/errors.ts';
@@ -88,7 +88,7 @@ test('a flag for an event says of what it is the number', () => {
 test('a setting is found by its words', () => {
   const hintOf = (name: string) => {
     try {
-      settingNamed(name);
+      requireSetting(name);
     } catch (error) {
       return (error as SvcError).hint;
     }

@@ -1,14 +1,17 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readProvider } from '../../src/config/providers/provider.ts';
-import { addedProvider, changedProvider } from '../../src/config/providers/provider-request.ts';
+import {
+  applyProviderChange,
+  readAddedProvider,
+} from '../../src/config/providers/provider-request.ts';
 import type { SvcError } from '../../src/errors.ts';
 
 /** What a request makes of the settings of a provider. */
 
 const read = (id: string, given: object) => readProvider(id, given, 'test');
 const changed = (id: string, given: object, change: Record<string, unknown>) =>
-  changedProvider(id, read(id, given), change, 'test');
+  applyProviderChange(id, read(id, given), change, 'test');
 
 test('what follows from the address follows again, what was set stays', () => {
   const far = { base_url: 'https://a.example/v1' };
@@ -69,7 +72,7 @@ test('a change that cannot be is refused as in the file', () => {
   assert.is(refused({ modle: 'm' }), 'invalid_request modle');
   assert.is(refused({ adapter: 'npm:evil' }), 'invalid_request adapter');
   assert.is(
-    codeOf(() => addedProvider('x', { adapter: 'npm:evil' }, 'test')),
+    codeOf(() => readAddedProvider('x', { adapter: 'npm:evil' }, 'test')),
     'invalid_request adapter',
   );
   const command = ['/bin/sh', '-c', 'true'];
@@ -80,7 +83,7 @@ test('a change that cannot be is refused as in the file', () => {
     'invalid_request command',
   );
   assert.is(
-    codeOf(() => addedProvider('x', { command }, 'test')),
+    codeOf(() => readAddedProvider('x', { command }, 'test')),
     'invalid_request command',
   );
   const mine = { adapter: 'npm:mine', model: 'a' };

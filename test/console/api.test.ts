@@ -38,7 +38,7 @@ test('an answer of a daemon that dies meanwhile is an error', async () => {
 test('an answer that is not JSON is an error of the daemon, not of the page', async () => {
   const error = await asked((_, response) => response.end('<html>'));
   assert.instance(error, ApiError);
-  assert.match((error as Error).message, /no JSON/);
+  assert.match((error as Error).message, /not JSON/);
 });
 
 test('a refusal keeps its message, and an empty body has no JSON', async () => {

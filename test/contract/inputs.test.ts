@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import * as v from 'valibot';
 import { check, checkKnown, checkWithoutNull } from '../../src/contract/check.ts';
 import { lifecycleInput, parseRunInput } from '../../src/contract/inputs.ts';
-import { briefly, object } from '../../src/contract/vocabulary.ts';
+import { object, withEarlyAbort } from '../../src/contract/vocabulary.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 
@@ -164,7 +164,7 @@ test('a list that may have a million parts is read up to its first mistake', () 
     read += 1;
     return false;
   }, 'must be another.');
-  const list = object({ input: briefly(v.union([v.array(part), v.array(part)])) });
+  const list = object({ input: withEarlyAbort(v.union([v.array(part), v.array(part)])) });
   const input = Array.from({ length: 5000 }, () => 1);
   assert.throws(() => check(list, { input }), 'input.0 must be another.');
   assert.is(read, 2);

@@ -18,7 +18,7 @@ function live(folder: string, text: string, env: NodeJS.ProcessEnv = {}) {
   const file = join(folder, 'config.json');
   writeFileSync(file, text);
   const load = () => loadConfig(file, { env });
-  const made = new LiveConfig({ config: load(), reload: load, changed: () => {} });
+  const made = new LiveConfig({ config: load(), reload: load, onChange: () => {} });
   const one = (key: string) => {
     const found = made.settings().settings.find((setting) => setting.key === key);
     assert.ok(found !== undefined, key);

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { sendAnswer, streamAnswer } from '../../src/dialects/answer.ts';
-import { idIn, runIdOf } from '../../src/dialects/ids.ts';
+import { runIdOf, toApiId } from '../../src/dialects/ids.ts';
 import { startFor } from '../../src/dialects/start.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Context, Route } from '../../src/transport/http/route.ts';
@@ -279,8 +279,8 @@ test('a listener that closes cancels no run', async ({ real }) => {
 
 test('ids of an API name the run', () => {
   const run = 'run_01JD9T8Q0G8W5N2C3B4A5Z6Y7X';
-  assert.is(idIn('chatcmpl-', run), 'chatcmpl-01JD9T8Q0G8W5N2C3B4A5Z6Y7X');
-  assert.is(runIdOf('chatcmpl-', idIn('chatcmpl-', run)), run);
+  assert.is(toApiId('chatcmpl-', run), 'chatcmpl-01JD9T8Q0G8W5N2C3B4A5Z6Y7X');
+  assert.is(runIdOf('chatcmpl-', toApiId('chatcmpl-', run)), run);
   for (const id of ['resp_1', 'chatcmpl-', 'chatcmpl-../x', run])
     assert.throws(() => runIdOf('chatcmpl-', id), /There is no run/);
 });

@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { grow, type Piece } from '../../src/dialects/pieces.ts';
+import { addPiece, type Piece } from '../../src/dialects/pieces.ts';
 import { type PlacedPiece, Steady } from '../../src/dialects/steady.ts';
 
 const test = suite('an answer that begins again');
@@ -123,11 +123,11 @@ test('the texts of turns have a gap, and only the present turn begins again', as
 });
 
 test('parts that were sent are the parts of the answer', async () => {
-  let parts: ReturnType<typeof grow> = [];
+  let parts: ReturnType<typeof addPiece> = [];
   const answer = new Steady();
   for (const each of [say('a'), AGAIN, say('ab'), call('1', '{}'), END]) {
     const piece = answer.take(each);
-    if (piece?.type === 'output') parts = grow(parts, piece as PlacedPiece);
+    if (piece?.type === 'output') parts = addPiece(parts, piece as PlacedPiece);
   }
   assert.equal(parts, [
     { type: 'text', text: 'ab' },

@@ -1,8 +1,8 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message, MessagePart, Role } from '../../src/contract/messages/parts.ts';
-import { checked } from '../../src/engine/native/addon.ts';
-import { apart } from '../../src/engine/template/apart.ts';
+import { checkAddon } from '../../src/engine/native/addon.ts';
+import { splitCalls } from '../../src/engine/template/apart.ts';
 import { ChatTemplate } from '../../src/engine/template/template.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { FAMILIES } from '../fixtures/models/families.ts';
@@ -141,8 +141,8 @@ test('calls that are set apart keep their results, and other turns stay', () => 
   const result = (tool_call_id: string) => ({ role: 'tool', content: 'r', tool_call_id });
   const user = { role: 'user', content: 'u' };
   const single = [user, calls('a'), result('a'), user];
-  assert.equal(apart<object & { role: string; content: unknown }>(single), single);
-  assert.equal(apart([user, calls('a', 'b'), result('b'), result('lost'), user]), [
+  assert.equal(splitCalls<object & { role: string; content: unknown }>(single), single);
+  assert.equal(splitCalls([user, calls('a', 'b'), result('b'), result('lost'), user]), [
     user,
     calls('a'),
     { ...calls('b'), content: '' },
@@ -160,7 +160,7 @@ test('an addon that renders no templates is refused by its name', () => {
   }
   for (const addon of [{}, null, { AddonJinjaRenderer: Other }])
     assert.throws(
-      () => checked(addon),
+      () => checkAddon(addon),
       (error: SvcError) =>
         error.code === 'engine_unavailable' && error.message.includes('llama-addon.node'),
     );

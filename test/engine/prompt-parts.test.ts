@@ -2,8 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   batchesAfter,
+  countKeepable,
   firstParts,
-  keepable,
   tokensIn,
   withBatches,
   withSingles,
@@ -14,7 +14,7 @@ const BATCH = 4;
 test('tokens are kept up to the end of a batch, or to any token that was computed by itself', () => {
   const parts = [6, 3, 5];
   assert.equal(
-    Array.from({ length: 16 }, (_, most) => keepable(parts, most, BATCH)),
+    Array.from({ length: 16 }, (_, most) => countKeepable(parts, most, BATCH)),
     [0, 0, 0, 0, 4, 4, 6, 7, 8, 9, 9, 9, 9, 13, 14, 14],
   );
 });
@@ -22,7 +22,7 @@ test('tokens are kept up to the end of a batch, or to any token that was compute
 test('what is kept is computed in the same batches when it is computed again', () => {
   const first = withSingles(withBatches([], 6, BATCH), 3);
   for (let most = 0; most <= tokensIn(first); most += 1) {
-    const kept = keepable(first, most, BATCH);
+    const kept = countKeepable(first, most, BATCH);
     const second = withBatches(firstParts(first, kept), 10, BATCH);
     assert.is(tokensIn(second), kept + 10);
     const ends = (sizes: Iterable<number>, from: number) => {
@@ -44,7 +44,7 @@ test('what is kept is computed in the same batches when it is computed again', (
 
 test('a conversation of many turns is kept only so far', () => {
   const many = Array.from({ length: 200 }, () => 1);
-  assert.is(keepable(many, 200, 1), 64);
+  assert.is(countKeepable(many, 200, 1), 64);
 });
 
 test.run();

@@ -177,7 +177,7 @@ test('a node that was taken over learns it at its next renewal, once, and renews
   const b = await world.boot('b', 'boot_b');
   a.away.error = AWAY;
   await world.pass(LEASE_MS + RENEW_MS);
-  b.keeper.tookOver(await b.store.fleet.takeOver());
+  b.keeper.recordTakeOver(await b.store.fleet.takeOver());
   await turns(20);
   assert.equal(await recorded(b.store, a.key), [
     'lease.requested',

@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import { withoutNull } from '../../src/contract/check.ts';
 import { SCOPES } from '../../src/contract/words.ts';
 import { createGrpc, type Grpc } from '../../src/grpc/server.ts';
-import { unbounded } from '../../src/transport/auth/holder.ts';
+import { unboundedHolder } from '../../src/transport/auth/holder.ts';
 import { createTokenAccess, NEVER } from '../../src/transport/auth/token-access.ts';
 import { callingModel } from '../helpers/calling-model.ts';
 import { silent } from '../helpers/kernel.ts';
@@ -23,7 +23,7 @@ const test = suite<{ real: Real; grpc: Grpc; client: RuntimeClient; servers: Scr
 
 const find = (sent: string) => {
   const scope = SCOPES.find((scope) => scope === sent);
-  return scope === undefined ? null : { ...unbounded(NEVER), name: sent, scope };
+  return scope === undefined ? null : { ...unboundedHolder(NEVER), name: sent, scope };
 };
 
 test.before.each(async (context) => {

@@ -406,7 +406,7 @@ test('a daemon that has its log alone has no nodes, and none is drained', async 
 });
 
 test('a full daemon says when to try again', async (world) => {
-  world.unsent.enter(() => {}).own(world.daemon.config.limits.unsent_bytes);
+  world.unsent.enter(() => {}).setOwnBytes(world.daemon.config.limits.unsent_bytes);
   const refused = await world.client.stream('Run', { prompt: 'x' }).ended;
   assert.is(refused.code, status.RESOURCE_EXHAUSTED);
   assert.equal(detailsOf(refused).RetryInfo.retry_delay, { seconds: 1, nanos: 0 });

@@ -8,5 +8,5 @@ export async function* eventsOf(
   slices: AsyncIterable<EventSlice<EventData>>,
 ): AsyncGenerator<EventRecord> {
   for await (const { page, events } of slices)
-    for (const event of events) yield toRecord(page.body.of(event));
+    for (const event of events) yield toRecord(page.body.storedOf(event));
 }

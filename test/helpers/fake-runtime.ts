@@ -2,7 +2,7 @@ import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon/chart.
 import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
-import { accepted, can, init, statePath, step } from '../../machines/step.ts';
+import { acceptedTypesOf, can, init, statePath, step } from '../../machines/step.ts';
 import { Notifier } from '../../src/async/notifier.ts';
 import type {
   EventRecord,
@@ -223,7 +223,7 @@ export function fakeRuntime(): FakeRuntime {
         throw new SvcError(
           'event_refused',
           `${JSON.stringify(event.type)} is not accepted in the state ${statePath(daemon)}.`,
-          { details: { ...position(), accepted: accepted(daemon) } },
+          { details: { ...position(), accepted: acceptedTypesOf(daemon) } },
         );
       }
       fake.propose(stop);

@@ -11,5 +11,5 @@ export const judgeHere: ArgumentsJudge & AnswerJudge = {
     const judging = { written, schema: JSON.stringify(form), characters: 2000 };
     return about === 'schema' ? problemOfAnswer(judging) : problemOfText[about](judging);
   },
-  warm() {},
+  warmUp() {},
 };

@@ -23,8 +23,8 @@ import { renameOver } from '../../src/home/atomic-write.ts';
 import { prepareHome } from '../../src/home/home.ts';
 import { findPaths } from '../../src/home/paths.ts';
 import { platform, platformOf, type System } from '../../src/home/platform.ts';
-import { throughCmd } from '../../src/home/program-words.ts';
-import { leadingGroup, signalGroup } from '../../src/home/restrained.ts';
+import { toCmdCall } from '../../src/home/program-words.ts';
+import { asGroupLeader, signalGroup } from '../../src/home/restrained.ts';
 import { ownerOf, writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { launchOf } from '../../src/tools/launch.ts';
 import { runtimeFile } from '../cli/fake-daemon.ts';
@@ -178,7 +178,7 @@ test('a silent daemon of Windows is killed only when that was asked for', async 
 test('npm installs scripts of cmd.exe on Windows, and their words arrive as written', () => {
   const files = ['C:\\node\\npx.cmd', 'C:\\bin\\uvx.exe', 'C:\\my tools\\run.bat'];
   const env = { Path: 'C:\\bin;C:\\node', PATHEXT: '.COM;.EXE;.BAT;.CMD', ComSpec: 'C:\\cmd.exe' };
-  const found = (...words: string[]) => throughCmd(words, env, (file) => files.includes(file));
+  const found = (...words: string[]) => toCmdCall(words, env, (file) => files.includes(file));
   assert.equal(found('uvx', 'a b'), { program: 'C:\\bin\\uvx.exe', args: ['a b'], options: {} });
   assert.equal(found('missing'), { program: 'missing', args: [], options: {} });
   const { program, args, options } = found('npx', '-y', 'a "b" %c%\\');
@@ -195,12 +195,12 @@ test('npm installs scripts of cmd.exe on Windows, and their words arrive as writ
 });
 
 test('a leader and its descendants end together', async () => {
-  const onUnix = leadingGroup(['server', '--port', '1']);
+  const onUnix = asGroupLeader(['server', '--port', '1']);
   assert.is(onUnix.options.detached, true);
   assert.equal(onUnix.args.slice(-3), ['server', '--port', '1']);
   await withCommands({ taskkill: '' }, ({ calls }) =>
     asSystem('win32', () => {
-      assert.equal(leadingGroup(['server.exe', '--port', '1']), {
+      assert.equal(asGroupLeader(['server.exe', '--port', '1']), {
         program: 'server.exe',
         args: ['--port', '1'],
         options: { detached: false, windowsHide: true },

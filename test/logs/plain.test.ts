@@ -4,16 +4,16 @@ import { foreignJson, foreignText } from '../../src/cli/print/foreign.ts';
 // @ts-expect-error The console has no types: its files are JavaScript.
 import { visible } from '../../src/console/views/approvals-view.js';
 import { createLineFormat } from '../../src/logs/format-line.ts';
-import { oneLine, plain, spellUnseen } from '../../src/logs/plain.ts';
+import { oneLine, spellUnseen, toPlain } from '../../src/logs/plain.ts';
 import { unseenTexts } from '../helpers/unseen-texts.ts';
 
 const HOSTILE = 'a\u0000\u0007\u001b[2J\u007f\u009b\u0085\r\u2028\u2029\u202e\u2066z';
 
 test('a text of several lines keeps lines, tabs and joined letters, and no control characters', () => {
-  assert.is(plain('one\n\ttwo'), 'one\n\ttwo');
-  assert.is(plain('می\u200cروم 👨‍👩‍👧 a\u200bb'), 'می\u200cروم 👨‍👩‍👧 a\u200bb');
+  assert.is(toPlain('one\n\ttwo'), 'one\n\ttwo');
+  assert.is(toPlain('می\u200cروم 👨‍👩‍👧 a\u200bb'), 'می\u200cروم 👨‍👩‍👧 a\u200bb');
   assert.is(
-    plain(HOSTILE),
+    toPlain(HOSTILE),
     'a\ufffd\ufffd\ufffd[2J\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffdz',
   );
 });

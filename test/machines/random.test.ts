@@ -10,7 +10,15 @@ import type { ProviderSnapshot } from '../../machines/provider/chart.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
 import { mayResume } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run/chart.ts';
-import { accepted, can, init, isIn, stateName, statePath, step } from '../../machines/step.ts';
+import {
+  acceptedTypesOf,
+  can,
+  init,
+  isIn,
+  stateName,
+  statePath,
+  step,
+} from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { models } from './models/all.ts';
 import { daemonModel } from './models/daemon.ts';
@@ -190,7 +198,7 @@ test('what a state says it accepts is what it takes, guards apart', () => {
   for (const model of models) {
     live(model, (moments) => {
       for (const { before, event, taken } of moments)
-        if (taken) assert.ok(accepted(before).includes(event.type), event.type);
+        if (taken) assert.ok(acceptedTypesOf(before).includes(event.type), event.type);
     });
   }
 });

@@ -1,6 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { added, bytesIn, gapsIn, type Interval, isIntervals } from '../../src/models/intervals.ts';
+import {
+  addInterval,
+  bytesIn,
+  gapsIn,
+  type Interval,
+  isIntervals,
+} from '../../src/models/intervals.ts';
 import { type Claim, Ranges } from '../../src/models/ranges.ts';
 
 /** Which bytes are there, and which connection fetches which: compared with a list of all bytes. */
@@ -27,7 +33,7 @@ test('intervals are what a set of bytes is, sorted and apart', () => {
     for (let step = 0; step < 8; step += 1) {
       const from = next(SIZE);
       const to = Math.min(SIZE, from + next(12));
-      list = added(list, [from, to]);
+      list = addInterval(list, [from, to]);
       for (let at = from; at < to; at += 1) bytes.add(at);
     }
     assert.equal(
@@ -74,10 +80,10 @@ test('every byte is fetched, and none by two connections at one time', () => {
     let at: number | null = 0;
     const get = (from: number, to: number) => {
       assert.is(
-        bytesIn(gapsIn(have, SIZE)) - bytesIn(gapsIn(added(have, [from, to]), SIZE)),
+        bytesIn(gapsIn(have, SIZE)) - bytesIn(gapsIn(addInterval(have, [from, to]), SIZE)),
         to - from,
       );
-      have = added(have, [from, to]);
+      have = addInterval(have, [from, to]);
     };
     for (let step = 0; bytesIn(have) < SIZE; step += 1) {
       assert.ok(step < 1000, 'it ends');

@@ -262,7 +262,7 @@ export class Life {
     });
     await this.proceed({ type: 'daemon.providers_probed' });
     scheduler.next();
-    this.diskMonitor.started();
+    this.diskMonitor.onReady();
   }
 
   private propose(event: NewEvent<DaemonEvent>): Promise<boolean> {

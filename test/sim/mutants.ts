@@ -171,7 +171,7 @@ export const mutants: readonly Mutant[] = [
     apply: () =>
       patch(
         Keys.prototype,
-        'once',
+        'runOfKey',
         () =>
           function (this: Keys, asked_by, written, input, start) {
             return this['findOrStart']({ asked_by, written, key: written }, input, start);

@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import type { AnyEvent, CreationEvent, NewEvent } from '../../machines/events.ts';
-import { accepted, can, init, statePath, step } from '../../machines/step.ts';
+import { acceptedTypesOf, can, init, statePath, step } from '../../machines/step.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
@@ -148,7 +148,7 @@ async function isRefused(kernel: Kernel, stream: StreamKey, event: AnyEvent): Pr
     (thrown: SvcError) => thrown,
   );
   assert.is(error?.code, 'event_refused', `${statePath(before)} ${event.type}`);
-  assert.equal(error?.details, { state: statePath(before), accepted: accepted(before) });
+  assert.equal(error?.details, { state: statePath(before), accepted: acceptedTypesOf(before) });
   assert.is(kernel.tail(stream), before);
   assert.is(kernel.snapshot(stream), before);
 }

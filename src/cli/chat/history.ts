@@ -37,14 +37,14 @@ export class ChatHistory {
     if (line.trim() === '' || line.length > LINE_MAX || line === this.lines[0]) return;
     this.lines.unshift(line);
     this.lines.length = Math.min(this.lines.length, LINES_MAX);
-    quietly(() => {
+    ignoreErrors(() => {
       mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 });
       appendFileSync(this.file, `${line.replaceAll('\n', BREAK)}\n`, { mode: 0o600 });
     });
   }
 
   private read(): void {
-    quietly(() => {
+    ignoreErrors(() => {
       const lines = readFileSync(this.file, 'utf8').split('\n').slice(0, -1);
       const newest = lines.slice(-LINES_MAX).map((line) => line.replaceAll(BREAK, '\n'));
       this.lines.push(...newest.reverse());
@@ -57,7 +57,7 @@ export class ChatHistory {
   }
 }
 
-function quietly(work: () => void): void {
+function ignoreErrors(work: () => void): void {
   try {
     work();
   } catch {

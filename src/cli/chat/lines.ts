@@ -26,7 +26,9 @@ const MORE = '… ';
 
 /** Messages that are typed at a terminal, with a history, or come as lines of a pipe. */
 export function openMessages(history: ChatHistory | null, complete: Complete): Messages {
-  const { read, drop, close } = isTerminal(0) ? typed(history, complete) : piped();
+  const { read, drop, close } = isTerminal(0)
+    ? createTypedSource(history, complete)
+    : createPipedSource();
   return { next: () => nextMessage(read), drop, close };
 }
 
@@ -66,7 +68,7 @@ export async function nextMessage(read: Source['read']): Promise<string | null> 
  * signal then, which stops the answer. The terminal marks pasted text, so a text of several
  * lines is one message, which Enter sends. A tab in a message stays a tab.
  */
-function typed(history: ChatHistory | null, complete: Complete): Source {
+function createTypedSource(history: ChatHistory | null, complete: Complete): Source {
   const waiting: string[] = [];
   let draft = '';
   // Text typed while the model worked is typed again, into the next editor.
@@ -162,7 +164,7 @@ function markPastes(on: boolean): void {
   if (process.env.TERM !== 'dumb') writeError(on ? '\u001b[?2004h' : '\u001b[?2004l');
 }
 
-function piped(): Source {
+function createPipedSource(): Source {
   const input = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
   const lines = input[Symbol.asyncIterator]();
   const read = async () => {

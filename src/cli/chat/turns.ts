@@ -9,7 +9,7 @@ import { openEditor } from '../config/editor.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
-import { shownError } from '../execute.ts';
+import { toShownError } from '../execute.ts';
 import { INTERRUPTED } from '../interrupt.ts';
 import { isTerminal, note, printError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
@@ -75,7 +75,7 @@ export class Chat {
   /** Who answers the next turn, and the run it continues. Null: no daemon can say it. */
   async whoIsNext(): Promise<string | null> {
     const { paths } = this.context;
-    const ask = () => nextTurn({ ...this.whole(''), ...this.place }, paths);
+    const ask = () => nextTurn({ ...this.toRequest(''), ...this.place }, paths);
     const next = await ask()
       .catch((error: unknown) => {
         noteNoneYet(error, this.place);
@@ -93,7 +93,7 @@ export class Chat {
     const command = chatCommandOf(text);
     const work = command === null ? this.say(text) : this.obey(command);
     await work.catch((error: unknown) => {
-      const shown = shownError(error);
+      const shown = toShownError(error);
       const isBare = shown.code === 'usage' && shown.hint === shown.spec.hint;
       printError(isBare ? shown.with({ hint: 'See: /help' }) : shown, false);
       this.exit = shown.spec.exit;
@@ -105,14 +105,14 @@ export class Chat {
   }
 
   /** The request with the values of the preset. */
-  private whole(prompt: string): Record<string, unknown> & { prompt: string } {
+  private toRequest(prompt: string): Record<string, unknown> & { prompt: string } {
     const whole = { ...this.request, prompt };
     return this.preset === null ? whole : withPreset(whole, this.preset, this.context.paths);
   }
 
   private async turn(message: Message, place: Place): Promise<void> {
     this.last = { ...message, place, run_id: this.last?.run_id ?? null };
-    const whole = this.whole(message.prompt);
+    const whole = this.toRequest(message.prompt);
     const request = message.files.length === 0 ? whole : withFiles(whole, message.files);
     const { context } = this;
     const { stats: _, ...flags } = context.flags;
@@ -201,7 +201,7 @@ export class Chat {
     if (conversation === '')
       throw new SvcError('usage', 'Which conversation?', { hint: '/list shows them.' });
     const { paths } = this.context;
-    const next = await nextTurn({ ...this.whole(''), conversation }, paths).catch(inChat);
+    const next = await nextTurn({ ...this.toRequest(''), conversation }, paths).catch(inChat);
     const text = await nextText(next, paths);
     [this.place, this.last, this.files] = [{ conversation: next.conversation ?? '' }, null, []];
     note(oneLine(`The next turn: ${text}`));
@@ -224,7 +224,7 @@ export class Chat {
       });
     }
     if (value !== undefined)
-      this.request = { ...this.request, ...defined(readNumbers({ [name]: value })) };
+      this.request = { ...this.request, ...omitUndefined(readNumbers({ [name]: value })) };
     const set = Object.entries(numberFields).flatMap(([field, { flag }]) =>
       this.request[field] === undefined || (name !== '' && name !== flag)
         ? []
@@ -295,7 +295,7 @@ function noteNoneYet(error: unknown, { conversation }: Place): void {
   note(oneLine(`${error.message} A new conversation begins.`));
 }
 
-function defined(values: Record<string, unknown>): Record<string, unknown> {
+function omitUndefined(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 

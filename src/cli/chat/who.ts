@@ -7,7 +7,7 @@ import type { Results } from '../../transport/index.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { listModels } from '../model/list-models.ts';
 import { columns } from '../parse/help.ts';
-import { ago, shortened } from '../print/format.ts';
+import { ago, shortenLine } from '../print/format.ts';
 import { turnsText } from '../run/answer.ts';
 
 /** The target of the next turn of a chat, and the conversation that it continues. */
@@ -36,7 +36,7 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
   const lines = [
     `continues ${turns} ${turns === '1' ? 'turn' : 'turns'}`,
     ...[turnsText(turns_of)].filter((text) => text !== ''),
-    `last: ${shortened(runs[0]?.prompt ?? '', PROMPT_WIDTH)}`,
+    `last: ${shortenLine(runs[0]?.prompt ?? '', PROMPT_WIDTH)}`,
   ];
   return oneLine([...who, ...lines].join(' · '));
 }
@@ -61,7 +61,7 @@ export async function conversationsText(paths: Paths): Promise<string> {
 
 function conversationRow({ id, title, prompt, turns, run }: Conversation): [string, string] {
   const count = turns > 1 ? `, ${turns} turns` : '';
-  const about = shortened(title ?? prompt, PROMPT_WIDTH);
+  const about = shortenLine(title ?? prompt, PROMPT_WIDTH);
   return [oneLine(id), oneLine(`${ago(run.created_at)}${count}: ${about}`)];
 }
 

@@ -19,9 +19,9 @@ import {
 export function fishScript(): string {
   const first = firstWords().map(
     ({ word, summary }) =>
-      `complete -c svc -f -n __fish_use_subcommand -a ${quoted(word)} -d ${quoted(summary)}`,
+      `complete -c svc -f -n __fish_use_subcommand -a ${quote(word)} -d ${quote(summary)}`,
   );
-  const words = quoted(
+  const words = quote(
     firstWords()
       .map(({ word }) => word)
       .join(' '),
@@ -40,9 +40,9 @@ function secondWord(group: string, { name, summary }: CommandSpec): string {
   const others = groupOf(group)
     .map((spec) => spec.name.split(' ')[1])
     .join(' ');
-  const when = quoted(`${SEEN} ${group}; and not ${SEEN} ${others}`);
-  const word = quoted(name.split(' ')[1] ?? '');
-  return `complete -c svc -f -n ${when} -a ${word} -d ${quoted(shortSummary(summary))}`;
+  const when = quote(`${SEEN} ${group}; and not ${SEEN} ${others}`);
+  const word = quote(name.split(' ')[1] ?? '');
+  return `complete -c svc -f -n ${when} -a ${word} -d ${quote(shortSummary(summary))}`;
 }
 
 function argument(spec: CommandSpec): string[] {
@@ -50,8 +50,8 @@ function argument(spec: CommandSpec): string[] {
   if (values === null) return [];
   const first = spec.name === SET ? `; and not ${SEEN} ${settings().join(' ')}` : '';
   const words = spec.alias?.words ?? [];
-  return [condition(spec, first), ...words.map(aliased)].map(
-    (when) => `complete -c svc -f -n ${when} -a ${listed(values)}`,
+  return [condition(spec, first), ...words.map(aliasCondition)].map(
+    (when) => `complete -c svc -f -n ${when} -a ${valueList(values)}`,
   );
 }
 
@@ -59,7 +59,7 @@ function settingValues(spec: CommandSpec): string[] {
   if (spec.name !== SET) return [];
   return Object.entries(valuesOfSettings()).map(
     ([key, values]) =>
-      `complete -c svc -f -n ${condition(spec, `; and ${SEEN} ${key}`)} -a ${listed(values)}`,
+      `complete -c svc -f -n ${condition(spec, `; and ${SEEN} ${key}`)} -a ${valueList(values)}`,
   );
 }
 
@@ -67,8 +67,8 @@ const SEEN = '__fish_seen_subcommand_from';
 const settings = () => Object.keys(valuesOfSettings());
 
 /** The word is the command, and not the second one of a group. */
-function aliased(word: string): string {
-  return quoted(`${SEEN} ${word}; and not ${SEEN} ${groups().join(' ')}`);
+function aliasCondition(word: string): string {
+  return quote(`${SEEN} ${word}; and not ${SEEN} ${groups().join(' ')}`);
 }
 
 function flagLine(spec: CommandSpec, flag: FlagSpec): string {
@@ -78,15 +78,15 @@ function flagLine(spec: CommandSpec, flag: FlagSpec): string {
     `complete -c svc -n ${condition(spec)} -l ${name}`,
     short && `-s ${short}`,
     value?.startsWith('<') && '-r',
-    values && `-f -a ${listed(values)}`,
-    `-d ${quoted(shortSummary(summary))}`,
+    values && `-f -a ${valueList(values)}`,
+    `-d ${quote(shortSummary(summary))}`,
   ];
   return parts.filter(Boolean).join(' ');
 }
 
 /** fish runs a command in parentheses when it completes. */
-function listed(values: NonNullable<Values>): string {
-  return quoted(
+function valueList(values: NonNullable<Values>): string {
+  return quote(
     'words' in values
       ? values.words.join(' ')
       : `(svc completion --list ${values.kind} 2>/dev/null)`,
@@ -95,9 +95,9 @@ function listed(values: NonNullable<Values>): string {
 
 function condition({ name }: CommandSpec, more = ''): string {
   const words = name.split(' ').map((word) => `${SEEN} ${word}`);
-  return quoted(words.join('; and ') + more);
+  return quote(words.join('; and ') + more);
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replace(/[\\']/g, '\\$&')}'`;
 }

@@ -39,12 +39,12 @@ export function zshScript(): string {
     '  local name=$words[2]',
     '  case $name in',
     ...chooseSecondWord(),
-    ...aliases().map(([word, { name }]) => `    ${word}) name=${quoted(name)} ;;`),
+    ...aliases().map(([word, { name }]) => `    ${word}) name=${quote(name)} ;;`),
     '  esac',
     '  shift words',
     '  (( CURRENT-- ))',
     '  case $name in',
-    ...commands.map((spec) => `    ${quoted(spec.name)}) _arguments ${specs(spec).join(' ')} ;;`),
+    ...commands.map((spec) => `    ${quote(spec.name)}) _arguments ${specs(spec).join(' ')} ;;`),
     '  esac',
     '}',
     'if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _svc "$@"; else compdef _svc svc; fi',
@@ -56,7 +56,7 @@ function chooseFirstWord(): string[] {
     '  local -a names',
     '  if (( CURRENT == 2 )) || { (( CURRENT == 3 )) && [[ $words[2] == help ]] }; then',
     '    names=(',
-    ...firstWords().map(({ word, summary }) => `      ${described(word, summary)}`),
+    ...firstWords().map(({ word, summary }) => `      ${describeWord(word, summary)}`),
     '    )',
     "    _describe 'command' names",
     '    return',
@@ -68,7 +68,7 @@ function chooseFirstWord(): string[] {
 function chooseSecondWord(): string[] {
   const names = (group: string) =>
     groupOf(group).map(({ name, summary }) =>
-      described(name.split(' ')[1] ?? '', shortSummary(summary)),
+      describeWord(name.split(' ')[1] ?? '', shortSummary(summary)),
     );
   return [
     `    ${groups().join('|')})`,
@@ -90,8 +90,8 @@ function specs(spec: CommandSpec): string[] {
   const argument =
     spec.args === ''
       ? []
-      : [quoted(`:${spec.args.replace(/[<>[\]:]/g, '')}:${action(valuesOfArgument(spec))}`)];
-  const value = spec.name === SET ? [quoted(':value: _svc_value')] : [];
+      : [quote(`:${spec.args.replace(/[<>[\]:]/g, '')}:${action(valuesOfArgument(spec))}`)];
+  const value = spec.name === SET ? [quote(':value: _svc_value')] : [];
   return [...shownFlags(spec).flatMap((flag) => flagSpecs(spec, flag)), ...argument, ...value];
 }
 
@@ -103,7 +103,7 @@ function flagSpecs(spec: CommandSpec, flag: FlagSpec): string[] {
       ? ''
       : `:${value.replace(/[<>[\]:]/g, '')}:${action(valuesOfFlag(spec, flag))}`;
   const names = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
-  return names.map((form) => quoted(`(${names.join(' ')})${form}[${text}]${rest}`));
+  return names.map((form) => quote(`(${names.join(' ')})${form}[${text}]${rest}`));
 }
 
 /** A space in front keeps `_arguments` from adding its arguments. */
@@ -112,10 +112,10 @@ function action(values: Values): string {
   return 'words' in values ? `(${values.words.join(' ')})` : ` _svc_known ${values.kind}`;
 }
 
-function described(word: string, summary: string): string {
-  return quoted(`${word}:${summary}`);
+function describeWord(word: string, summary: string): string {
+  return quote(`${word}:${summary}`);
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -39,7 +39,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       break;
     } catch (error) {
       if (hasCode(error, 'usage')) note(`Your text stays in ${oneLine(copy)}.`);
-      if (!hasCode(error, 'config_invalid') || !(await again(error, copy))) throw error;
+      if (!hasCode(error, 'config_invalid') || !(await shouldEditAgain(error, copy))) throw error;
     }
   }
   const applied = await applyNow(paths);
@@ -69,7 +69,7 @@ function refuseKept(copy: string, text: string): void {
 }
 
 /** Whether the user wants to correct the text. Without a terminal there is no one to ask. */
-async function again(error: SvcError, copy: string): Promise<boolean> {
+async function shouldEditAgain(error: SvcError, copy: string): Promise<boolean> {
   if (!isTerminal(0) || !isTerminal(2)) {
     note(`The text stays in ${oneLine(copy)}.`);
     return false;

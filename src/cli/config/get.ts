@@ -2,12 +2,12 @@ import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { settingNamed, valueText } from './setting.ts';
+import { requireSetting, valueText } from './setting.ts';
 import { activeConfig, valueAt } from './values.ts';
 
 /** Prints the value of one setting, as `config set` takes it. */
 export async function run({ paths, args, json }: Context): Promise<number> {
-  const { key } = settingNamed(args[0] ?? '');
+  const { key } = requireSetting(args[0] ?? '');
   const { config } = await activeConfig(paths);
   const { value, source } = valueAt(config, key);
   if (value === undefined)

@@ -5,12 +5,12 @@ import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { absoluteModel } from '../run/run-input.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
-import { maskedText, type Setting, settingNamed, strongerThanFile, valueText } from './setting.ts';
+import { findOverride, maskedText, requireSetting, type Setting, valueText } from './setting.ts';
 import { activeConfig, valueAt } from './values.ts';
 
 /** Writes one setting into the configuration file, and applies it if it may change at once. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
-  const setting = settingNamed(args[0] ?? '');
+  const setting = requireSetting(args[0] ?? '');
   const { key } = setting;
   const value = flags.remove === true ? undefined : readValue(setting, args[1]);
   if (flags.remove === true && args[1] !== undefined)
@@ -30,7 +30,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   );
   if (applied !== null && applied.applied.length + applied.after_restart.length > 0)
     note(appliedText(applied));
-  const stronger = strongerThanFile(setting, present.source);
+  const stronger = findOverride(setting, present.source);
   if (stronger !== null)
     note(`It has no effect while ${stronger} says ${valueText(present.value)}.`);
   return 0;
@@ -51,7 +51,7 @@ function readValue({ key, spec }: Setting, text: string | undefined): unknown {
   const placed = key === 'model' && typeof setting === 'string' ? absoluteModel(setting) : setting;
   const value = spec.read(placed);
   if (value !== undefined) return value;
-  const problem = spec.problem?.(placed) ?? null;
+  const problem = spec.findProblem?.(placed) ?? null;
   throw new SvcError(
     'usage',
     problem === null

@@ -4,7 +4,7 @@ import { SvcError } from '../../errors.ts';
 export type Setting = NonNullable<ReturnType<typeof findSetting>>;
 
 /** The setting of this name. Throws usage, with the most similar name. */
-export function settingNamed(name: string): Setting {
+export function requireSetting(name: string): Setting {
   const found = findSetting(name);
   if (found !== null) return found;
   if (isRemoved(name))
@@ -26,14 +26,14 @@ export function settingNamed(name: string): Setting {
   const keys = settingKeys();
   // A limit may be named without its group.
   const near =
-    keys.find((key) => key.endsWith(`.${name}`)) ?? suggest(name, keys) ?? alike(name, keys);
+    keys.find((key) => key.endsWith(`.${name}`)) ?? suggest(name, keys) ?? findSimilar(name, keys);
   throw new SvcError('usage', `There is no setting ${JSON.stringify(name)}.`, {
     hint: near === null ? 'See: svc config show --json' : `Did you mean: ${near}`,
   });
 }
 
 /** The shortest key that has most of the words: budget_per_day for budget.daily. */
-function alike(name: string, keys: readonly string[]): string | null {
+function findSimilar(name: string, keys: readonly string[]): string | null {
   const wordsOf = (text: string) => text.split(/[._-]/).filter((word) => word.length > 2);
   const wanted = wordsOf(name);
   const shared = (key: string) => wordsOf(key).filter((word) => wanted.includes(word)).length;
@@ -49,11 +49,11 @@ export function valueText(value: unknown): string {
 /** A value as `config set` takes it, without a secret. */
 export function maskedText({ spec }: Setting, value: unknown): string {
   const text = valueText(value);
-  return spec.masked?.(text) ?? text;
+  return spec.mask?.(text) ?? text;
 }
 
 /** The source that overrides the file for this setting; null if the file decides. */
-export function strongerThanFile({ spec }: Setting, source: Source | undefined): string | null {
+export function findOverride({ spec }: Setting, source: Source | undefined): string | null {
   if (source === 'environment') return `the variable ${spec.env} of the daemon`;
   return source === 'flag' ? 'a flag of the daemon' : null;
 }

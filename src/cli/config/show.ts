@@ -38,9 +38,9 @@ export async function run({ paths, json }: Context): Promise<number> {
   const changed = Object.entries(limits).filter(([key]) => sources[`limits.${key}`] !== 'default');
   const rows = [
     ...Object.entries(settings),
-    ...prefixed('history.', Object.entries(history)),
-    ...prefixed('limits.', changed),
-    ...prefixed('providers.', Object.entries(providers).map(withoutUnset)),
+    ...addPrefix('history.', Object.entries(history)),
+    ...addPrefix('limits.', changed),
+    ...addPrefix('providers.', Object.entries(providers).map(withoutUnset)),
   ].map(([key, value]) => [
     key,
     sources[key] ?? (key.startsWith('providers.') ? 'file' : 'default'),
@@ -65,7 +65,7 @@ function withoutUnset([id, provider]: [string, ProviderConfig]): [string, unknow
   return [id, Object.fromEntries(Object.entries(provider).filter(isSet))];
 }
 
-function prefixed(prefix: string, values: [string, unknown][]): [string, unknown][] {
+function addPrefix(prefix: string, values: [string, unknown][]): [string, unknown][] {
   return values.map(([key, value]) => [prefix + key, value]);
 }
 

@@ -38,13 +38,13 @@ export async function findStatus(
   try {
     return await againWhenCut(() => ask(paths, why));
   } catch (error) {
-    if (hasCode(error, 'descriptors_exhausted')) return withoutDescriptors(paths, error);
+    if (hasCode(error, 'descriptors_exhausted')) return statusWithoutDescriptors(paths, error);
     if (
       !(error instanceof SvcError) ||
-      !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))
+      !(['daemon_not_running', 'timed_out'].includes(error.code) || hasDied(paths, error))
     )
       throw error;
-    const found = await withoutAnswer(paths, error.code === 'timed_out');
+    const found = await statusWithoutAnswer(paths, error.code === 'timed_out');
     const { state, boot_id } = found.status;
     if (state !== 'stopped' && (state !== 'crashed' || boot_id === null)) return found;
     const { endOf } = await import('../connect/last-error.ts');
@@ -53,16 +53,16 @@ export async function findStatus(
   }
 }
 
-async function withoutDescriptors(
+async function statusWithoutDescriptors(
   paths: Paths,
   { message, hint }: SvcError,
 ): Promise<StatusResult> {
-  const found = await withoutAnswer(paths, true);
+  const found = await statusWithoutAnswer(paths, true);
   return { ...found, status: { ...found.status, warning: `${message} ${hint}` } };
 }
 
 /** Whether the daemon died during the request. Another program on the socket is alive. */
-function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
+function hasDied(paths: Paths, { code }: SvcError): boolean {
   const found = readRuntimeFile(paths.runtime);
   return (
     code === 'connection_lost' &&
@@ -82,12 +82,12 @@ async function ask(paths: Paths, why: boolean): Promise<StatusResult> {
   }
 }
 
-async function withoutAnswer(paths: Paths, accepted: boolean): Promise<StatusResult> {
+async function statusWithoutAnswer(paths: Paths, accepted: boolean): Promise<StatusResult> {
   const found = readRuntimeFile(paths.runtime);
   const shown = (
     exit: number,
     fields: Partial<StatusView> & Pick<StatusView, 'state'>,
-  ): StatusResult => ({ exit, events: null, status: { ...empty(paths), ...fields } });
+  ): StatusResult => ({ exit, events: null, status: { ...emptyStatus(paths), ...fields } });
   if (found.kind !== 'present')
     return accepted
       ? shown(4, { state: 'unresponsive' })
@@ -101,7 +101,7 @@ async function withoutAnswer(paths: Paths, accepted: boolean): Promise<StatusRes
   return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
 }
 
-function empty(paths: Paths): StatusView {
+function emptyStatus(paths: Paths): StatusView {
   return {
     state: 'stopped',
     state_path: null,

@@ -16,7 +16,7 @@ import { DAEMON_ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { remedyFor } from '../../home/remedy.ts';
-import { startEnded } from '../../home/starting.ts';
+import { startEndedError } from '../../home/starting.ts';
 import type { Results } from '../../transport/index.ts';
 import { programFile } from '../program-file.ts';
 
@@ -68,7 +68,7 @@ export async function spawnDaemon({
   );
   closeSync(output);
   try {
-    return await firstWord(child, wait_ms);
+    return await awaitFirstMessage(child, wait_ms);
   } finally {
     child.removeAllListeners();
     child.on('error', () => {});
@@ -77,7 +77,7 @@ export async function spawnDaemon({
   }
 }
 
-function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['status']> {
+function awaitFirstMessage(child: ChildProcess, wait_ms: number): Promise<Results['status']> {
   return new Promise((resolve, reject) => {
     const fail = (error: SvcError) => {
       clearTimeout(timer);
@@ -113,7 +113,7 @@ function firstWord(child: ChildProcess, wait_ms: number): Promise<Results['statu
       const died = () =>
         fail(
           isStopped
-            ? startEnded()
+            ? startEndedError()
             : new SvcError(
                 'internal',
                 `The daemon ended while it started (${signal ?? `exit code ${code}`}).`,

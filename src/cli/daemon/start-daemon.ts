@@ -78,16 +78,16 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
     client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   } catch (error) {
     if (hasCode(error, 'daemon_not_running')) return null;
-    throw hung(paths, error);
+    throw hungErrorOf(paths, error);
   }
   try {
     const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });
     if (status.state === 'ready' || status.state === 'running') return status;
-    return await nextStatus(client, deadline);
+    return await awaitStatus(client, deadline);
   } catch (error) {
     // The daemon ended before its answer. After a kill the system may refuse unread data.
     if (hasCode(error, 'connection_lost', 'daemon_not_running')) return null;
-    throw hung(paths, error);
+    throw hungErrorOf(paths, error);
   } finally {
     client.close();
   }
@@ -96,7 +96,7 @@ async function whenAnswering(paths: Paths, deadline: number): Promise<Status | n
 /** Null once no process without its socket is left. Throws timed_out for one that remains. */
 async function whenEnding(paths: Paths, deadline: number): Promise<Status | null> {
   for (const until = Math.min(deadline, Date.now() + ANSWER_MS); ; ) {
-    const socketless = withoutSocket(paths);
+    const socketless = findWithoutSocket(paths);
     if (socketless === null) return whenAnswering(paths, deadline);
     if (Date.now() >= until) {
       throw new SvcError(
@@ -111,7 +111,7 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
 }
 
 /** A daemon whose socket file is missing. */
-function withoutSocket(paths: Paths): { pid: number } | null {
+function findWithoutSocket(paths: Paths): { pid: number } | null {
   const found = readRuntimeFile(paths.runtime);
   if (
     found.kind !== 'present' ||
@@ -123,7 +123,7 @@ function withoutSocket(paths: Paths): { pid: number } | null {
 }
 
 /** Waits until the daemon is ready or has ended. */
-async function nextStatus(client: ControlClient, deadline: number): Promise<Status> {
+async function awaitStatus(client: ControlClient, deadline: number): Promise<Status> {
   const watch = client.stream(
     'health.watch',
     {},
@@ -136,7 +136,7 @@ async function nextStatus(client: ControlClient, deadline: number): Promise<Stat
   return client.call('status');
 }
 
-function hung(paths: Paths, error: unknown): unknown {
+function hungErrorOf(paths: Paths, error: unknown): unknown {
   if (!hasCode(error, 'timed_out')) return error;
   const found = readRuntimeFile(paths.runtime);
   const pid =

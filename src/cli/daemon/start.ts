@@ -71,7 +71,7 @@ export async function startOrExplain(
   try {
     return await startDaemon(options);
   } catch (error) {
-    const log = await writtenSince(options.paths, before, error).catch(() => []);
+    const log = await readWrittenSince(options.paths, before, error).catch(() => []);
     if (!(error instanceof SvcError) || log.length === 0) throw error;
     if (isShown(error)) note(log.join('\n'));
     const { cause, hint, param, details } = error;
@@ -87,7 +87,7 @@ export async function startOrExplain(
 const LINES = 10;
 
 /** The log of the daemon; its stderr if it could not log. */
-async function writtenSince(
+async function readWrittenSince(
   paths: Paths,
   { at, bytes }: { at: number; bytes: number },
   error: unknown,

@@ -2,7 +2,7 @@ import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { daemonText, localTime, shortened, stateText } from '../print/format.ts';
+import { daemonText, localTime, shortenLine, stateText } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
@@ -32,7 +32,7 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
     run.id,
     run.state,
     shownTarget(run),
-    shortened(run.prompt, PROMPT_WIDTH),
+    shortenLine(run.prompt, PROMPT_WIDTH),
   ]);
   print(`${paint('bold', oneLine(status.state))} at ${localTime(snapshot.at)}\n${head}`);
   if (rows.length > 0) print(`\n${table(['RUN', 'STATE', 'MODEL', 'PROMPT'], rows)}`);

@@ -23,19 +23,19 @@ export async function run(context: Context): Promise<number> {
   if (flags.watch === true) {
     const { watchStatus } = await import('./status-watch.ts');
     return watchStatus(find, async (found) => {
-      if (json) return print(spellUnseen(JSON.stringify(shown(found))));
+      if (json) return print(spellUnseen(JSON.stringify(toJson(found))));
       const { localTime } = await import('../print/format.ts');
       print(paint('dim', `---- ${localTime(new Date().toISOString())} ----`));
       await printText(found);
     });
   }
   const found = await find();
-  if (json) printJson(shown(found));
+  if (json) printJson(toJson(found));
   else await printText(found);
   return found.exit;
 }
 
-function shown({ status, events }: StatusResult): object {
+function toJson({ status, events }: StatusResult): object {
   return events === null ? status : { ...status, events };
 }
 

@@ -59,7 +59,7 @@ export async function stopDaemon(options: StopOptions): Promise<DaemonStop> {
 }
 
 async function stopRunning(options: StopOptions): Promise<DaemonStop> {
-  const answering = await againWhenCut(() => ask(options.paths)).catch(noAnswer);
+  const answering = await againWhenCut(() => ask(options.paths)).catch(ignoreNoAnswer);
   const identity = provenProcess(options.paths);
   if (answering === null) return stopSilent(identity, options);
   try {
@@ -84,7 +84,7 @@ async function ask(paths: Paths): Promise<Answering> {
   }
 }
 
-function noAnswer(error: unknown): null {
+function ignoreNoAnswer(error: unknown): null {
   if (hasCode(error, 'daemon_not_running', 'timed_out', 'descriptors_exhausted')) return null;
   throw error;
 }
@@ -103,7 +103,7 @@ async function stopAnswering(
   const { force, timeout_ms, onDrain } = options;
   const { runs, pid } = status;
   const patience = await patienceOf(client, options);
-  const report = client.call('stopped', {}, { timeout_ms: patience }).catch(unanswered);
+  const report = client.call('stopped', {}, { timeout_ms: patience }).catch(keepStallError);
   const event = {
     type: 'stop_requested',
     mode: force ? 'force' : 'drain',
@@ -127,7 +127,7 @@ async function stopAnswering(
 /**
  * Keeps the error of a stalled disk. Any other daemon without a report has stopped as requested.
  */
-function unanswered(error: unknown): SvcError | null {
+function keepStallError(error: unknown): SvcError | null {
   return hasCode(error, 'store_stalled') ? error : null;
 }
 

@@ -29,7 +29,7 @@ export function checkDaemon({ running, runtime, paths, config }: DoctorContext):
   const { pid, started_at, version } = runtime.file;
   switch (ownerOf(runtime.file)) {
     case 'ours':
-      return [silent(pid, started_at)];
+      return [reportSilentDaemon(pid, started_at)];
     case 'unproven':
       return [
         warn(
@@ -59,7 +59,7 @@ export function checkDaemon({ running, runtime, paths, config }: DoctorContext):
   }
 }
 
-function silent(pid: number, started_at: string): Check {
+function reportSilentDaemon(pid: number, started_at: string): Check {
   const detail = `Process ${pid} was started ${ago(started_at)} and does not answer.`;
   if (!hasNoneFree(pid))
     return fail('daemon', detail, 'See: svc logs. End it with: svc stop --force');

@@ -11,7 +11,7 @@ export async function checkDatabase(config: Config): Promise<Check[]> {
       password: storePassword(config),
       limits: config.limits,
     });
-    return [database(facts), ...doubts(facts, config.limits.lease_ms / 2)];
+    return [database(facts), ...checkDoubts(facts, config.limits.lease_ms / 2)];
   } catch (error) {
     const { message, hint } = asSvcError(error);
     return [fail('database', message, hint.includes('svc doctor') ? READ : hint)];
@@ -48,7 +48,7 @@ function database(facts: DatabaseFacts): Check {
 }
 
 /** Warnings about a database that works. */
-function doubts(
+function checkDoubts(
   { synchronous_commit, clock_ms, lag_ms }: DatabaseFacts,
   clock_ms_max: number,
 ): Check[] {

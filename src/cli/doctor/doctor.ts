@@ -1,10 +1,10 @@
 import { type Config, loadConfig, outdatedNames, refuseOpenBind } from '../../config/index.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { hanging } from '../../logs/word-wrap.ts';
+import { wrapHanging } from '../../logs/word-wrap.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { shownError } from '../execute.ts';
+import { toShownError } from '../execute.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { columnsOfStdout } from '../print/table.ts';
 import { checkCertificate } from './certificate-check.ts';
@@ -84,7 +84,7 @@ async function runCheck(
   try {
     return await check(context);
   } catch (thrown) {
-    const { message, hint } = shownError(thrown);
+    const { message, hint } = toShownError(thrown);
     const name = check.name
       .replace(/^check/, '')
       .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
@@ -100,7 +100,7 @@ function readConfig(file: string): { config: DoctorContext['config']; check: Che
     refuseOpenBind(config);
     return { config, check: checkNames(config, file) };
   } catch (thrown) {
-    const { message, hint } = shownError(thrown);
+    const { message, hint } = toShownError(thrown);
     return { config, check: fail('configuration', message, hint) };
   }
 }
@@ -134,10 +134,10 @@ const MARKS = { ok: ['green', 'ok  '], warn: ['yellow', 'warn'], fail: ['red', '
 function line({ name, status, detail, hint }: Check, width: number): string {
   const [colour, mark] = MARKS[status];
   const [indent, columns] = [width + 8, columnsOfStdout()];
-  const lines = hanging(oneLine(detail), indent, columns);
+  const lines = wrapHanging(oneLine(detail), indent, columns);
   const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(width)}  ${lines}`;
   return hint === null
     ? first
     : `${first}\n${' '.repeat(indent)}${paint('dim', '->')} ` +
-        hanging(oneLine(hint), indent + 3, columns);
+        wrapHanging(oneLine(hint), indent + 3, columns);
 }

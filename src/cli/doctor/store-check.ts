@@ -24,7 +24,7 @@ export async function checkStore({ paths, config, running }: DoctorContext): Pro
     return [...(await checkDatabase(config)), ...(running === null ? [] : [inUse(running)])];
   if (running !== null) {
     const { database, highWater } = paths;
-    return [inUse(running, database), ...markThere(highWater), ...reserve(database, config)];
+    return [inUse(running, database), ...markThere(highWater), ...checkReserve(database, config)];
   }
   const found = await inspectStore({
     database: paths.database,
@@ -47,9 +47,13 @@ export async function checkStore({ paths, config, running }: DoctorContext): Pro
         warn('event log', 'Another process has it open, and no daemon answers.', 'See: svc status'),
       ];
     case 'unreadable':
-      return [unreadable(found.error, paths.database)];
+      return [reportReadError(found.error, paths.database)];
     case 'read':
-      return [integrity(found, paths), ...reserve(paths.database, config), ...postMortem(found)];
+      return [
+        checkIntegrity(found, paths),
+        ...checkReserve(paths.database, config),
+        ...postMortem(found),
+      ];
   }
 }
 
@@ -58,7 +62,7 @@ function inUse({ report }: RunningDaemon, database?: string): Check {
   const { seq, lag, size_bytes } = report.log;
   const verified: VerifiedRecord | undefined = report.log.verified;
   if (verified !== undefined && verified.damaged > 0)
-    return damaged(verified.problems, database ?? 'the tables');
+    return reportDamage(verified.problems, database ?? 'the tables');
   const checked =
     verified?.at == null
       ? 'the first check of the whole log is in progress'
@@ -78,7 +82,7 @@ function markThere(highWater: string): Check[] {
   ];
 }
 
-function damaged(problems: readonly string[], database: string): Check {
+function reportDamage(problems: readonly string[], database: string): Check {
   const hint =
     `Copy ${database} away before anything else; then see docs/operations.md, "A damaged ` +
     'event log".';
@@ -86,15 +90,16 @@ function damaged(problems: readonly string[], database: string): Check {
 }
 
 /** A hint that sends its reader to the doctor is replaced: this is the doctor. */
-function unreadable({ code, message, hint }: SvcError, database: string): Check {
-  if (code === 'store_corrupt' || code === 'store_tail_lost') return damaged([message], database);
+function reportReadError({ code, message, hint }: SvcError, database: string): Check {
+  if (code === 'store_corrupt' || code === 'store_tail_lost')
+    return reportDamage([message], database);
   return fail('event log', message, hint.includes('svc doctor') ? BROKEN : hint);
 }
 
 const BROKEN = 'See docs/operations.md, "When something breaks".';
 
 /** The file that lets the last events fit on a full disk. The daemon restores it after use. */
-function reserve(database: string, config: DoctorContext['config']): Check[] {
+function checkReserve(database: string, config: DoctorContext['config']): Check[] {
   const { reserve_bytes } = config?.limits ?? defaultLimits;
   const file = reserveFile(database);
   if (isWhole(file, reserve_bytes)) return [];
@@ -127,7 +132,7 @@ function reserve(database: string, config: DoctorContext['config']): Check[] {
   ];
 }
 
-function integrity(
+function checkIntegrity(
   { verify, database_bytes, wal_bytes, high_water }: StoreContents,
   { database, highWater }: DoctorContext['paths'],
 ): Check {
@@ -141,7 +146,7 @@ function integrity(
       `Restore ${highWater} from a backup. If no event is missing, run: ` +
         `echo accept > ${JSON.stringify(highWater)}; svc start`,
     );
-  if (!verify.problems.every(isRecord)) return damaged(verify.problems, database);
+  if (!verify.problems.every(isRecord)) return reportDamage(verify.problems, database);
   return fail(
     'event log',
     verify.problems.slice(0, PROBLEMS).join(' '),

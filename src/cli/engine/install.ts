@@ -114,7 +114,7 @@ async function digestOf(file: string): Promise<string> {
 
 async function checkDigest(file: string, digest: string): Promise<void> {
   if ((await digestOf(file)) === digest) return;
-  throw failed(`${basename(file)} is not the package that this version of svc knows`, false);
+  throw installError(`${basename(file)} is not the package that this version of svc knows`, false);
 }
 
 /** Resolves with its file. */
@@ -125,14 +125,14 @@ async function fetchPackage(part: string, folder: string, signal: AbortSignal): 
   const { program, args, options } = platform.program(words);
   await runProgram(program, args, { ...options, cwd: folder, signal }).catch(
     ({ isMissing, message }: ProgramFailure) => {
-      if (isMissing) throw failed(`${message}, and no --archive is ${name}`, false);
-      throw failed(`${name} could not be downloaded: ${message}`, true);
+      if (isMissing) throw installError(`${message}, and no --archive is ${name}`, false);
+      throw installError(`${name} could not be downloaded: ${message}`, true);
     },
   );
   const file = (await readdir(folder)).find((entry) =>
     entry.endsWith(`-${part}-${ENGINE_VERSION}.tgz`),
   );
-  if (file === undefined) throw failed(`npm did not write ${name}`, true);
+  if (file === undefined) throw installError(`npm did not write ${name}`, true);
   return join(folder, file);
 }
 
@@ -140,11 +140,11 @@ async function unpack(file: string, folder: string, signal: AbortSignal): Promis
   await mkdir(folder);
   const args = ['-xzf', file, '-C', folder, '--strip-components=1', '--no-same-owner'];
   await runProgram('tar', args, { signal }).catch(({ message }: ProgramFailure) => {
-    throw failed(`${basename(file)} could not be unpacked: ${message}`, false);
+    throw installError(`${basename(file)} could not be unpacked: ${message}`, false);
   });
 }
 
-function failed(what: string, retryable: boolean): SvcError {
+function installError(what: string, retryable: boolean): SvcError {
   return new SvcError('pull_failed', `Nothing was installed: ${what}.`, {
     retryable,
     hint: 'On a machine with npm, run: npm pack <package>. Then install it with --archive <file>.',

@@ -51,7 +51,7 @@ export async function installLlamaServer({ flags, paths, json }: Context): Promi
     const archive =
       file === undefined
         ? await download(client, { from, sha256, draft, signal: interrupt.signal })
-        : await given(file, sha256);
+        : await readGiven(file, sha256);
     const folder = join(draft, 'unpacked');
     await unpack(archive.path, folder, interrupt.signal);
     const version = await versionOf(folder, interrupt.signal);
@@ -82,7 +82,7 @@ interface Found {
 }
 
 /** An archive that the user has. */
-async function given(file: string, wanted: string | null): Promise<Found> {
+async function readGiven(file: string, wanted: string | null): Promise<Found> {
   const sha256 = wanted ?? missingDigest();
   const hash = createHash('sha256');
   try {
@@ -150,7 +150,7 @@ async function unpack(file: string, folder: string, signal: AbortSignal): Promis
   const strip = file.endsWith('.zip') ? [] : ['--strip-components=1', '--no-same-owner'];
   await runProgram('tar', ['-xf', file, '-C', folder, ...strip], { signal }).catch(
     ({ message }: ProgramFailure) => {
-      throw failed(`${basename(file)} could not be unpacked: ${message}`);
+      throw installError(`${basename(file)} could not be unpacked: ${message}`);
     },
   );
 }
@@ -164,14 +164,14 @@ async function versionOf(folder: string, signal: AbortSignal): Promise<string> {
     { signal, timeout: START_MS },
     'both',
   ).catch(({ message, isMissing }: ProgramFailure) => {
-    throw failed(isMissing ? `the archive has no ${basename(program)}` : message);
+    throw installError(isMissing ? `the archive has no ${basename(program)}` : message);
   });
   return said.split('\n').find((line) => line.startsWith('version')) ?? 'of an unknown version';
 }
 
 const START_MS = 60_000;
 
-function failed(what: string): SvcError {
+function installError(what: string): SvcError {
   return new SvcError('pull_failed', `Nothing was installed: ${what}.`, {
     retryable: false,
     hint: 'Choose another archive with --from, or set llama_server to a program that starts.',

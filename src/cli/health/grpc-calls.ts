@@ -41,11 +41,11 @@ export class GrpcCalls {
     const call: Call = { bytes: Buffer.alloc(0), end: null, wake: () => {} };
     this.open.set(id, call);
     const headers = frame(HEADERS, END_HEADERS, id, this.headersOf(path));
-    this.socket.write(Buffer.concat([headers, frame(DATA, END_STREAM, id, framed(message))]));
+    this.socket.write(Buffer.concat([headers, frame(DATA, END_STREAM, id, frameMessage(message))]));
     try {
       for (;;) {
         const size = call.bytes.length < PREFIX ? 0 : PREFIX + call.bytes.readUInt32BE(1);
-        if (size > MESSAGE_MAX) throw notGrpc();
+        if (size > MESSAGE_MAX) throw notGrpcError();
         if (size > 0 && call.bytes.length >= size) {
           const found = call.bytes.subarray(PREFIX, size);
           call.bytes = call.bytes.subarray(size);
@@ -88,7 +88,7 @@ export class GrpcCalls {
     this.unread = this.unread.length === 0 ? bytes : Buffer.concat([this.unread, bytes]);
     while (this.unread.length >= HEAD && this.failure === null) {
       const length = this.unread.readUIntBE(0, 3);
-      if (length > FRAME_MAX) this.fail(notGrpc());
+      if (length > FRAME_MAX) this.fail(notGrpcError());
       if (length > FRAME_MAX || this.unread.length < HEAD + length) return;
       const { 3: type = 0, 4: flags = 0 } = this.unread;
       const id = this.unread.readUInt32BE(5);
@@ -105,15 +105,15 @@ export class GrpcCalls {
       const answer = type === PING ? payload : Buffer.alloc(0);
       if ((flags & ACK) === 0) this.socket.write(frame(type, ACK, 0, answer));
     } else if (type === GO_AWAY && errorIn(payload, 4) !== 0) {
-      this.fail(refused(`ends the connection with error ${errorIn(payload, 4)} of HTTP/2`));
+      this.fail(refusalError(`ends the connection with error ${errorIn(payload, 4)} of HTTP/2`));
     } else if (type === RESET) {
-      end(call, refused(`ends the call with error ${errorIn(payload, 0)} of HTTP/2`));
+      end(call, refusalError(`ends the call with error ${errorIn(payload, 0)} of HTTP/2`));
     } else if (type === DATA && call !== undefined) {
       call.bytes = Buffer.concat([call.bytes, withoutPadding(flags, payload)]);
       call.wake();
     } else if (type === HEADERS && (flags & END_STREAM) !== 0) {
       const status = statusIn(payload);
-      end(call, status === 0 ? 'done' : refused(`answers with status ${status}`));
+      end(call, status === 0 ? 'done' : refusalError(`answers with status ${status}`));
     }
   }
 
@@ -136,11 +136,11 @@ function end(call: Call | undefined, how: SvcError | 'done'): void {
   call.wake();
 }
 
-function refused(what: string): SvcError {
+function refusalError(what: string): SvcError {
   return new SvcError('daemon_not_running', `The health service ${what}.`);
 }
 
-function notGrpc(): SvcError {
+function notGrpcError(): SvcError {
   return new SvcError('connection_lost', 'The program at this address does not speak gRPC.');
 }
 
@@ -184,7 +184,7 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length]), bytes]);
 }
 
-function framed(message: Buffer): Buffer {
+function frameMessage(message: Buffer): Buffer {
   const prefix = Buffer.alloc(PREFIX);
   prefix.writeUInt32BE(message.length, 1);
   return Buffer.concat([prefix, message]);

@@ -29,7 +29,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     );
   const answer = await source
     .ask(await findAddress(paths, name))
-    .catch(async (error: unknown) => unreachable(name, (await whyUnread(paths)) ?? error));
+    .catch(async (error: unknown) => throwUnreachable(name, (await whyUnread(paths)) ?? error));
   show(answer);
   return answer.ready ? 0 : NOT_SERVING;
 }
@@ -43,7 +43,7 @@ async function load(name: (typeof SOURCES)[number]): Promise<Source> {
 }
 
 /** Any failure means that the daemon cannot be reached over this transport. */
-function unreachable(name: string, error: unknown): never {
+function throwUnreachable(name: string, error: unknown): never {
   if (hasCode(error, 'daemon_not_running', 'descriptors_exhausted')) throw error;
   const why =
     error instanceof SvcError

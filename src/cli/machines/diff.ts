@@ -123,7 +123,7 @@ function textOf({ machine, change, lines }: Difference): string {
 
 /** Throws usage. */
 function read(place: string): MachineShape[] {
-  const text = fileAt(place) ?? committed(place);
+  const text = fileAt(place) ?? readCommitted(place);
   try {
     const { machines: all } = JSON.parse(text) as { machines: MachineShape[] };
     // A file of another kind lacks these, or has them in another shape.
@@ -133,7 +133,7 @@ function read(place: string): MachineShape[] {
     }
     return all;
   } catch (cause) {
-    const message = `${quoted(place)} has no machines as svc machines --json writes them.`;
+    const message = `${quote(place)} has no machines as svc machines --json writes them.`;
     throw new SvcError('usage', message, { cause, hint: HINT });
   }
 }
@@ -147,25 +147,25 @@ function fileAt(place: string): string | null {
   const stats = statSync(place, { throwIfNoEntry: false });
   if (stats?.isFile() !== true) return null;
   if (stats.size > FILE_BYTES)
-    throw new SvcError('usage', `${quoted(place)} is larger than any export of machines.`, {
+    throw new SvcError('usage', `${quote(place)} is larger than any export of machines.`, {
       hint: HINT,
     });
   try {
     return readFileSync(place, 'utf8');
   } catch (cause) {
-    throw new SvcError('usage', `${quoted(place)} cannot be read.`, { cause, hint: HINT });
+    throw new SvcError('usage', `${quote(place)} cannot be read.`, { cause, hint: HINT });
   }
 }
 
-function committed(ref: string): string {
-  const commit = ref.startsWith('-') ? null : git('rev-parse', '--verify', `${ref}^{commit}`);
+function readCommitted(ref: string): string {
+  const commit = ref.startsWith('-') ? null : runGit('rev-parse', '--verify', `${ref}^{commit}`);
   if (commit === null)
-    throw new SvcError('usage', `There is no file and no commit ${quoted(ref)} here.`, {
+    throw new SvcError('usage', `There is no file and no commit ${quote(ref)} here.`, {
       hint: HINT,
     });
-  const text = git('cat-file', 'blob', `${commit.trim()}:${CHECKED_IN}`);
+  const text = runGit('cat-file', 'blob', `${commit.trim()}:${CHECKED_IN}`);
   if (text !== null) return text;
-  throw new SvcError('usage', `The commit ${quoted(ref)} has no ${CHECKED_IN}.`, {
+  throw new SvcError('usage', `The commit ${quote(ref)} has no ${CHECKED_IN}.`, {
     hint:
       'It is older than that file, or of another project. Build it, let its ' +
       'svc machines --json write a file, and name that file.',
@@ -173,7 +173,7 @@ function committed(ref: string): string {
 }
 
 /** Its output; null if it fails. */
-function git(...args: string[]): string | null {
+function runGit(...args: string[]): string | null {
   const { status, stdout, error } = spawnSync('git', args, {
     encoding: 'utf8',
     maxBuffer: FILE_BYTES,
@@ -184,6 +184,6 @@ function git(...args: string[]): string | null {
   return status === 0 ? stdout : null;
 }
 
-function quoted(place: string): string {
+function quote(place: string): string {
   return JSON.stringify(place.slice(0, 200));
 }

@@ -10,7 +10,7 @@ import { fields, table } from '../print/table.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const { servers, problem } = await askDaemon(paths, 'mcp.list').then(
     (listed) => listed,
-    whenNotRunning(() => configured(mcpFile(paths.config))),
+    whenNotRunning(() => listConfigured(mcpFile(paths.config))),
   );
   if (json) {
     printJson({ servers, problem });
@@ -33,7 +33,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   return 0;
 }
 
-function configured(file: string) {
+function listConfigured(file: string) {
   const { servers, problems } = readMcpFile(file);
   const all = [
     ...[...servers].map(([name, config]) => ({

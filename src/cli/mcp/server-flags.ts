@@ -16,10 +16,10 @@ export function withFlags(
 ): Record<string, unknown> {
   const svc = asRecord(server.svc);
   const policy = textFlag(flags, 'policy');
-  if (policy !== undefined && !isPolicy(policy)) throw wrong('policy', 'allow, ask or deny');
+  if (policy !== undefined && !isPolicy(policy)) throw flagErrorOf('policy', 'allow, ask or deny');
   const trusted = flags.trusted === true ? true : flags.untrusted === true ? false : svc.trusted;
   const tools = pairs(flags, 'tool', (tool, rule) => {
-    if (!isPolicy(rule)) throw wrong('tool', '<tool>=allow, <tool>=ask or <tool>=deny');
+    if (!isPolicy(rule)) throw flagErrorOf('tool', '<tool>=allow, <tool>=ask or <tool>=deny');
     return [tool, rule];
   });
   const env = pairs(flags, 'env', (name, value) => [name, value ?? `\${env:${name}}`]);
@@ -87,7 +87,7 @@ function pairs(
 ): Record<string, string> {
   const found = (listFlag(flags, flag) ?? []).map((text) => {
     const at = text.indexOf(mark);
-    if (at === 0 || (at < 0 && mark === ':')) throw wrong(flag, `<name>${mark}<value>`);
+    if (at === 0 || (at < 0 && mark === ':')) throw flagErrorOf(flag, `<name>${mark}<value>`);
     return at < 0 ? read(text, undefined) : read(text.slice(0, at), text.slice(at + 1));
   });
   return Object.fromEntries(found);
@@ -101,6 +101,6 @@ export function without(fields: Record<string, unknown>): Record<string, unknown
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-function wrong(flag: string, expects: string): SvcError {
+function flagErrorOf(flag: string, expects: string): SvcError {
   return new SvcError('usage', `--${flag} must be ${expects}.`, { param: flag });
 }

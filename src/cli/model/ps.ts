@@ -24,9 +24,9 @@ export async function run({ paths, json }: Context): Promise<number> {
           stateOf(model),
           bytes(model.memory_bytes),
           String(model.runs),
-          computes(model),
+          processorText(model),
           model.pid === null ? '-' : String(model.pid),
-          leaves(model),
+          expiryText(model),
         ]),
         { spare: ['PID', 'COMPUTES', 'FOR'] },
       ),
@@ -41,13 +41,13 @@ function stateOf({ state, progress, error }: LoadedModelRecord): string {
 }
 
 /** Its threads, and its layers on a GPU. */
-function computes({ threads, gpu, gpu_layers }: LoadedModelRecord): string {
+function processorText({ threads, gpu, gpu_layers }: LoadedModelRecord): string {
   if (threads === null) return '-';
   const onGpu = gpu === null || gpu === 'cpu' ? '' : `, ${gpu_layers} layers on ${gpu}`;
   return `${threads} thread${threads === 1 ? '' : 's'}${onGpu}`;
 }
 
-function leaves({ state, expires_at }: LoadedModelRecord): string {
+function expiryText({ state, expires_at }: LoadedModelRecord): string {
   if (state !== 'idle') return '-';
   return expires_at === null ? 'stays' : `in ${duration(Date.parse(expires_at) - Date.now())}`;
 }

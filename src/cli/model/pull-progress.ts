@@ -26,9 +26,9 @@ export class PullProgress {
 
   show(record: PullRecord): void {
     if (this.mode === 'none') return;
-    this.notes(record);
-    if (record.state === 'downloading') this.at(record, record.bytes, '');
-    if (record.state === 'verifying') this.at(record, record.hashed_bytes, 'verifying ');
+    this.noteChanges(record);
+    if (record.state === 'downloading') this.showAt(record, record.bytes, '');
+    if (record.state === 'verifying') this.showAt(record, record.hashed_bytes, 'verifying ');
   }
 
   /** Ends the line that is overwritten. */
@@ -38,12 +38,12 @@ export class PullProgress {
   }
 
   /** Removes it: there is nothing more to wait for. */
-  done(): void {
+  erase(): void {
     if (this.open) write(ERASE);
     this.open = false;
   }
 
-  private notes(record: PullRecord): void {
+  private noteChanges(record: PullRecord): void {
     const {
       file,
       choices,
@@ -58,40 +58,45 @@ export class PullProgress {
       fit,
     } = record;
     if (file !== null && choices.length > 0)
-      this.once('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
-    if (fit !== undefined) this.once('fit', fit.text);
+      this.noteOnce('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
+    if (fit !== undefined) this.noteOnce('fit', fit.text);
     if (attempt === 1 && offset_bytes > 0 && !existing && state === 'downloading')
-      this.once('resumed', `Resuming at ${bytes(offset_bytes)}.`);
+      this.noteOnce('resumed', `Resuming at ${bytes(offset_bytes)}.`);
     if (existing)
-      this.once('existing', 'A model with this name exists; verifying that it is the same.');
+      this.noteOnce('existing', 'A model with this name exists; verifying that it is the same.');
     if (retry_at !== null && error !== null)
-      this.once(
+      this.noteOnce(
         `failed ${attempt}`,
         `${error.message} Trying again in ${duration(Date.parse(retry_at) - Date.now())}.`,
       );
     if (state === 'completed' && verified === false)
-      this.once(
+      this.noteOnce(
         'unverified',
         `The server publishes no hash for the file. Its sha256 is ${sha256}.`,
       );
   }
 
-  private once(key: string, text: string): void {
+  private noteOnce(key: string, text: string): void {
     if (this.noted.has(key)) return;
     this.noted.add(key);
-    this.done();
+    this.erase();
     note(oneLine(text));
   }
 
-  private at({ file, size_bytes }: PullRecord, count: number, what: string): void {
-    if (this.mode === 'line') this.line(file, size_bytes, count, what);
+  private showAt({ file, size_bytes }: PullRecord, count: number, what: string): void {
+    if (this.mode === 'line') this.drawLine(file, size_bytes, count, what);
     else this.step(size_bytes, count, `${what}${file}`);
   }
 
-  private line(file: string | null, size_bytes: number | null, count: number, what: string): void {
+  private drawLine(
+    file: string | null,
+    size_bytes: number | null,
+    count: number,
+    what: string,
+  ): void {
     const share = size_bytes === null ? '' : `${percent(count, size_bytes)}%  `;
     const of = size_bytes === null ? '' : ` of ${bytes(size_bytes)}`;
-    const progress = `${share}${bytes(count)}${of}${this.pace(count, size_bytes)}`;
+    const progress = `${share}${bytes(count)}${of}${this.paceText(count, size_bytes)}`;
     const text = oneLine(`${what}${file}  ${progress}`).slice(0, columns() - 1);
     write(`${ERASE}${text}`);
     this.open = true;
@@ -103,13 +108,13 @@ export class PullProgress {
         ? Math.floor(count / STEP_BYTES)
         : Math.floor(percent(count, size) / STEP_PERCENT) * STEP_PERCENT;
     if (step > 0)
-      this.once(
+      this.noteOnce(
         `${what} ${step}`,
         `${what}  ${size === null ? bytes(count) : `${step}% of ${bytes(size)}`}`,
       );
   }
 
-  private pace(count: number, size: number | null): string {
+  private paceText(count: number, size: number | null): string {
     const now = performance.now();
     if ((this.marks.at(-1)?.bytes ?? 0) > count) this.marks.length = 0;
     this.marks.push({ at: now, bytes: count });

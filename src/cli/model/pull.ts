@@ -22,7 +22,7 @@ import { PullProgress } from './pull-progress.ts';
  */
 export async function run({ args, flags, paths, json }: Context): Promise<number> {
   const input = {
-    reference: args[0] ?? (await chosenModel(paths, json)),
+    reference: args[0] ?? (await chooseModel(paths, json)),
     name: textFlag(flags, 'name') ?? null,
     sha256: textFlag(flags, 'sha256') ?? null,
     ...(flags.anyway === true ? { anyway: true } : {}),
@@ -37,7 +37,7 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
       note('Another command waits for the same model, so the download continues.');
       return INTERRUPTED;
     }
-    progress.done();
+    progress.erase();
     printNewModel(model, json);
     return 0;
   } finally {
@@ -81,7 +81,7 @@ const CANCEL_MS = 660_000;
  * The short name of a model that the user chooses from those that fit. Throws usage where there is
  * no one to ask, and if the user takes none of them.
  */
-async function chosenModel(paths: Paths, json: boolean): Promise<string> {
+async function chooseModel(paths: Paths, json: boolean): Promise<string> {
   const offered = modelsToBegin(fitFrom(paths.config));
   const isAsked = !json && offered.length > 0 && isTerminal(0) && isTerminal(2);
   if (!json && offered.length > 0)

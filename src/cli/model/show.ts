@@ -1,9 +1,9 @@
 import { errors } from '../../errors.ts';
-import { oneLine, plain } from '../../logs/plain.ts';
+import { oneLine, toPlain } from '../../logs/plain.ts';
 import type { Results } from '../../transport/index.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { bytes, localTime, parameters, shortened } from '../print/format.ts';
+import { bytes, localTime, parameters, shortenLine } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
 
@@ -13,7 +13,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const model = await askDaemon(paths, 'model.show', { id: args[0] }, { timeout_ms: SHOW_MS });
   if (flags.modelfile === true) {
     if (json) printJson({ modelfile: model.modelfile });
-    else print(plain(model.modelfile?.trimEnd() ?? `FROM ${model.id}`));
+    else print(toPlain(model.modelfile?.trimEnd() ?? `FROM ${model.id}`));
     return 0;
   }
   const code = model.state === 'invalid' ? errors.model_invalid.exit : 0;
@@ -59,7 +59,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   ]);
   const metadata = Object.entries(model.metadata ?? {}).map(([name, value]): [string, string] => [
     name,
-    shortened(typeof value === 'string' ? value : JSON.stringify(value), VALUE_WIDTH),
+    shortenLine(typeof value === 'string' ? value : JSON.stringify(value), VALUE_WIDTH),
   ]);
   if (model.metadata_left_out > 0)
     metadata.push(['…', `${model.metadata_left_out} more entries, too large to show`]);

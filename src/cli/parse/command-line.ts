@@ -79,7 +79,7 @@ function read(spec: CommandSpec, args: string[], line: Line): Arguments {
   try {
     return readArguments(formOf(spec), args, line);
   } catch (error) {
-    throw error instanceof Misuse ? misuse(error, spec, line) : error;
+    throw error instanceof Misuse ? misuseErrorOf(error, spec, line) : error;
   }
 }
 
@@ -95,7 +95,7 @@ function helpName(words: readonly string[]): string {
 }
 
 /** The error for a line that its command cannot read. */
-function misuse({ kind, subject }: Misuse, spec: CommandSpec, line: Line): SvcError {
+function misuseErrorOf({ kind, subject }: Misuse, spec: CommandSpec, line: Line): SvcError {
   if (kind === 'flag_unknown') return unknownFlag(subject, line.words);
   const [message, hint = `See: svc ${spec.name} --help`] = TEXTS[kind](subject, spec, line);
   return new SvcError('usage', message, { hint });

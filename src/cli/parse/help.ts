@@ -1,6 +1,6 @@
 import { programVersion } from '../../home/version.ts';
 import { terminalColumns } from '../../logs/width.ts';
-import { hanging } from '../../logs/word-wrap.ts';
+import { wrapHanging } from '../../logs/word-wrap.ts';
 import {
   type CommandSpec,
   commands,
@@ -75,7 +75,7 @@ function details(spec: CommandSpec): string {
     ...others.map((other) => words('svc', other, args, '[flags]')),
   ];
   return [
-    hanging(spec.summary, 0, width()),
+    wrapHanging(spec.summary, 0, width()),
     `${title('Usage')}\n${lines.map((line) => `  ${line}`).join('\n')}`,
     `${title('Flags')}\n${columns(rows)}`,
     examples !== '' && `${title('Examples')}\n${examples}`,

@@ -1,5 +1,5 @@
 import { spellUnseen } from '../../logs/plain.ts';
-import { fitting } from '../../logs/width.ts';
+import { takeFitting } from '../../logs/width.ts';
 import { columnsOfStdout } from './table.ts';
 
 /**
@@ -38,7 +38,7 @@ function* pieces(line: string, width: number): Generator<string> {
   let rest = line;
   // A unit takes two columns at most.
   while (rest.length * 2 > width) {
-    const piece = fitting(rest.slice(0, width * UNITS), width);
+    const piece = takeFitting(rest.slice(0, width * UNITS), width);
     if (piece === '' || piece.length === rest.length) break;
     yield piece;
     rest = rest.slice(piece.length);

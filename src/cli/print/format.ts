@@ -93,7 +93,7 @@ const DAEMON_DOES: Record<string, string> = {
 };
 
 /** The first line of a text, cut to a width. */
-export function shortened(text: string, width: number): string {
+export function shortenLine(text: string, width: number): string {
   const [line = ''] = text.trimStart().split('\n', 1);
   return line.length > width || line.length < text.trim().length
     ? `${line.slice(0, width - 1)}…`

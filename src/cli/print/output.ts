@@ -3,7 +3,7 @@ import { SvcError } from '../../errors.ts';
 import { isTerminal } from '../../home/terminal.ts';
 import { oneLine, spellUnseen } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
-import { wrapped } from '../../logs/word-wrap.ts';
+import { wrapLines } from '../../logs/word-wrap.ts';
 
 export { isTerminal };
 
@@ -28,7 +28,7 @@ export function print(text: string): void {
 
 /** Prints sentences on stdout. A terminal gets them broken between words. */
 export function say(text: string): void {
-  print(isTerminal(1) ? wrapped(text, terminalColumns(process.stdout)) : text);
+  print(isTerminal(1) ? wrapLines(text, terminalColumns(process.stdout)) : text);
 }
 
 export function printJson(value: unknown): void {
@@ -44,7 +44,7 @@ export function beforeNotes(call: () => void): void {
 
 /** Prints a message for the user on stderr. A terminal gets it broken between words. */
 export function note(text: string): void {
-  noteAsIs(isTerminal(2) ? wrapped(text, terminalColumns(process.stderr)) : text);
+  noteAsIs(isTerminal(2) ? wrapLines(text, terminalColumns(process.stderr)) : text);
 }
 
 function noteAsIs(text: string): void {

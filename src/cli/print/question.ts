@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { QUESTION_QUIET_MS } from '../../limits.ts';
 import { terminalColumns } from '../../logs/width.ts';
-import { wrapped } from '../../logs/word-wrap.ts';
+import { wrapLines } from '../../logs/word-wrap.ts';
 import { INTERRUPTED } from '../interrupt.ts';
 import { note, writeError } from './output.ts';
 import { stopAtCtrlZ } from './stop-job.ts';
@@ -35,7 +35,7 @@ export async function askUser({
   signal,
 }: Question): Promise<string | null> {
   for (;;) {
-    const asked = wrapped(`${text} (${answers.join(', ')})`, terminalColumns(process.stderr));
+    const asked = wrapLines(`${text} (${answers.join(', ')})`, terminalColumns(process.stderr));
     const line = await readAnswer(`${asked} `, { isSecret: false, signal });
     if (line === null) return null;
     if (line === END) return end;

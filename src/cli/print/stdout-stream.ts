@@ -21,7 +21,7 @@ export function openStdout(): StdoutStream {
   let wake = () => {};
   stdout.on('drain', () => wake());
   stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') failure = unwritable(error);
+    if (error.code !== 'EPIPE') failure = writeErrorOf(error);
     left.abort();
     wake();
   });
@@ -55,7 +55,7 @@ export function plainStdout(): StdoutStream {
   };
 }
 
-function unwritable(cause: NodeJS.ErrnoException): SvcError {
+function writeErrorOf(cause: NodeJS.ErrnoException): SvcError {
   return new SvcError('internal', `The output cannot be written (${cause.code}).`, {
     cause,
     hint: 'Check the target of stdout: does it have space, and is it open?',

@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
-import { cutTo, padded, widthOf } from '../../logs/width.ts';
-import { hanging } from '../../logs/word-wrap.ts';
+import { cutTo, padTo, widthOf } from '../../logs/width.ts';
+import { wrapHanging } from '../../logs/word-wrap.ts';
 import { isTerminal, paint } from './output.ts';
 
 const GAP = 2;
@@ -32,13 +32,13 @@ export function table(
     if (leastWidth(shownOf(wanted)) <= columns) break;
     shown = shown.filter((column) => column !== heading.indexOf(name));
   }
-  const widths = fitted(shownOf(wanted), columns);
+  const widths = fitWidths(shownOf(wanted), columns);
   const line = (row: readonly string[]) =>
     row
       .map((cell, column) => {
         const width = widths[column] ?? 0;
         const cut = cutTo(cell, width);
-        return column === row.length - 1 ? cut : padded(cut, width);
+        return column === row.length - 1 ? cut : padTo(cut, width);
       })
       .join(' '.repeat(GAP));
   return [paint('dim', line(shownOf(heading))), ...clean.map(shownOf).map(line)].join('\n');
@@ -51,7 +51,7 @@ function leastWidth(wanted: readonly number[]): number {
 }
 
 /** Makes the widest column narrower until all fit, or none but the first is wide any more. */
-function fitted(wanted: readonly number[], columns: number): number[] {
+function fitWidths(wanted: readonly number[], columns: number): number[] {
   const widths = [...wanted];
   let over = widths.reduce((sum, width) => sum + width + GAP, -GAP) - columns;
   while (over > 0) {
@@ -87,7 +87,7 @@ export function fields(
   );
   const width = Math.max(...shown.map(([name]) => widthOf(name)));
   return beside(
-    shown.map(([name, value]) => [`  ${paint('dim', padded(name, width))}  `, value]),
+    shown.map(([name, value]) => [`  ${paint('dim', padTo(name, width))}  `, value]),
     width + 4,
     columns,
   );
@@ -105,8 +105,8 @@ export function beside(
   return rows
     .map(([head, text]) =>
       isNarrow
-        ? `${head.trimEnd()}\n${' '.repeat(BELOW)}${hanging(text, BELOW, columns)}`
-        : head + hanging(text, width, columns),
+        ? `${head.trimEnd()}\n${' '.repeat(BELOW)}${wrapHanging(text, BELOW, columns)}`
+        : head + wrapHanging(text, width, columns),
     )
     .join('\n');
 }

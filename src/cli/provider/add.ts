@@ -1,11 +1,11 @@
 import {
-  addedProvider,
   knownProvider,
   knownProviders,
   loadConfig,
   loadProvidersFile,
   loadStoredKeys,
   type ProviderConfig,
+  readAddedProvider,
   splitReference,
   suggest,
 } from '../../config/index.ts';
@@ -16,8 +16,8 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context, Flags } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { type ProviderView, shown } from './configured.ts';
-import { inFlags, settingsIn } from './settings-flags.ts';
+import { type ProviderView, toProviderView } from './configured.ts';
+import { settingsIn, toFlagError } from './settings-flags.ts';
 
 /** Without a daemon, writes providers.json for the next start. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
@@ -37,7 +37,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   );
   if (json) printJson(provider);
   else {
-    print(oneLine(`Added ${described(provider)}${isRunning ? stateOf(provider) : ''}.`));
+    print(oneLine(`Added ${describeProvider(provider)}${isRunning ? stateOf(provider) : ''}.`));
     await noteNextStep(provider, settings, { paths, isRunning });
   }
   return 0;
@@ -46,7 +46,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 /** The daemon probes a local provider before it answers. */
 export const ADD_MS = 70_000;
 
-export function described({ id, kind, base_url, adapter }: ProviderView): string {
+export function describeProvider({ id, kind, base_url, adapter }: ProviderView): string {
   return `${id} (${kind}, ${base_url ?? adapter})`;
 }
 
@@ -63,9 +63,9 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
       hint: `Did you mean: svc provider add ${near}? Another server needs --base-url <url>`,
     });
   try {
-    return addedProvider(id, settings, WHERE);
+    return readAddedProvider(id, settings, WHERE);
   } catch (thrown) {
-    throw inFlags(thrown, { where: WHERE, id, command: 'svc provider add' });
+    throw toFlagError(thrown, { where: WHERE, id, command: 'svc provider add' });
   }
 }
 
@@ -89,7 +89,7 @@ async function addToFile(
     });
   const { saveProvider } = await loadProvidersFile();
   await saveProvider(paths.config, id, settings);
-  return shown(id, settings);
+  return toProviderView(id, settings);
 }
 
 /** Prints the next steps of the user, with the exact commands. */

@@ -9,8 +9,16 @@ export type ProviderView = Omit<Results['provider.test'], 'since'> & { since: st
 /** The providers of the configuration in the state `unknown`, the built-in engine first. */
 export function configuredProviders(paths: Paths): ProviderView[] {
   const { providers, default_provider } = loadConfig(paths.config);
-  const engine = shown('local', { kind: 'local', adapter: 'llama.cpp', base_url: null, key: null });
-  const all = [engine, ...Object.entries(providers).map(([id, settings]) => shown(id, settings))];
+  const engine = toProviderView('local', {
+    kind: 'local',
+    adapter: 'llama.cpp',
+    base_url: null,
+    key: null,
+  });
+  const all = [
+    engine,
+    ...Object.entries(providers).map(([id, settings]) => toProviderView(id, settings)),
+  ];
   return all.map((provider) => ({ ...provider, default: provider.id === default_provider }));
 }
 
@@ -37,7 +45,10 @@ export function configOf(
 
 type Settings = Pick<ProviderConfig, 'kind' | 'key'> & { adapter: string; base_url: string | null };
 
-export function shown(id: string, { kind, adapter, base_url, key }: Settings): ProviderView {
+export function toProviderView(
+  id: string,
+  { kind, adapter, base_url, key }: Settings,
+): ProviderView {
   return {
     id,
     kind,

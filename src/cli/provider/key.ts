@@ -63,7 +63,7 @@ export async function readKey(id: string, flags: Flags): Promise<string> {
     : file !== undefined
       ? readKeyFile(file, `The file ${file}`)
       : process.stdin.isTTY
-        ? typed(id)
+        ? askKey(id)
         : fromStdin());
   const text = key.trim();
   if (text === '') throw new SvcError('usage', 'The key is empty, so nothing is stored.');
@@ -83,7 +83,7 @@ async function fromStdin(): Promise<string> {
   return (await readStdin(KEY_FILE_BYTES_MAX, tooLarge)).toString('utf8');
 }
 
-async function typed(id: string): Promise<string> {
+async function askKey(id: string): Promise<string> {
   const key = await askSecret(`Key of ${oneLine(id)} (it is not shown): `);
   if (key !== null) return key;
   throw new SvcError('usage', 'No key was typed, so nothing is stored.');

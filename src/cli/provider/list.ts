@@ -10,7 +10,7 @@ import type { ProviderView } from './configured.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const { providers, isRunning } = await askDaemon(paths, 'provider.list').then(
     ({ providers }) => ({ providers, isRunning: true }),
-    whenNotRunning(async () => ({ providers: await configured(paths), isRunning: false })),
+    whenNotRunning(async () => ({ providers: await listConfigured(paths), isRunning: false })),
   );
   if (json) {
     printJson({ providers });
@@ -43,7 +43,7 @@ export async function run({ paths, json }: Context): Promise<number> {
 }
 
 /** Imported here: a daemon that answers has read the configuration already. */
-async function configured(paths: Context['paths']): Promise<ProviderView[]> {
+async function listConfigured(paths: Context['paths']): Promise<ProviderView[]> {
   const { configuredProviders } = await import('./configured.ts');
   return configuredProviders(paths);
 }

@@ -6,7 +6,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { configOf, type ProviderView, shown } from './configured.ts';
+import { configOf, type ProviderView, toProviderView } from './configured.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = args[0] ?? '';
@@ -31,5 +31,5 @@ async function removeFromFile(paths: Paths, id: string): Promise<ProviderView> {
   await saveModelChoices(paths.config, (choices) =>
     choices.provider === id ? { ...choices, provider: null } : choices,
   );
-  return { ...shown(id, settings), state: 'removed' };
+  return { ...toProviderView(id, settings), state: 'removed' };
 }

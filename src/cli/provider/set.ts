@@ -1,5 +1,5 @@
 import {
-  changedProvider,
+  applyProviderChange,
   loadConfig,
   loadProvidersFile,
   refuseConfigured,
@@ -11,9 +11,9 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { ADD_MS, described, stateOf } from './add.ts';
-import { configOf, type ProviderView, shown } from './configured.ts';
-import { inFlags, settingsIn } from './settings-flags.ts';
+import { ADD_MS, describeProvider, stateOf } from './add.ts';
+import { configOf, type ProviderView, toProviderView } from './configured.ts';
+import { settingsIn, toFlagError } from './settings-flags.ts';
 
 /** Without a daemon, changes providers.json for the next start. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
@@ -38,13 +38,13 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
       }),
     )
     .catch((thrown: unknown) => {
-      throw inFlags(thrown, { where: WHERE, id, command: 'svc provider set' });
+      throw toFlagError(thrown, { where: WHERE, id, command: 'svc provider set' });
     });
   if (json) {
     printJson(provider);
     return 0;
   }
-  print(oneLine(`Changed ${described(provider)}${isRunning ? stateOf(provider) : ''}.`));
+  print(oneLine(`Changed ${describeProvider(provider)}${isRunning ? stateOf(provider) : ''}.`));
   if (!isRunning) note('The daemon is not running. Its next start has the change: svc start');
   if (before !== null && provider.credential === 'none')
     note(`Its key does not go to another server. To store one: svc provider key ${id}`);
@@ -62,8 +62,8 @@ async function changeFile(
   const config = loadConfig(paths.config);
   const present = configOf(id, config.providers, 'has no settings of a provider');
   refuseConfigured(config, `providers.${id}`, `The provider ${id}`);
-  const settings = changedProvider(id, present, change, WHERE);
+  const settings = applyProviderChange(id, present, change, WHERE);
   const { saveProvider } = await loadProvidersFile();
   await saveProvider(paths.config, id, settings);
-  return shown(id, settings);
+  return toProviderView(id, settings);
 }

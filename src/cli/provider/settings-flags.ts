@@ -60,7 +60,7 @@ function readPairs(
 }
 
 /** An error about a setting, in the words of the command line. `where` begins its message. */
-export function inFlags(
+export function toFlagError(
   thrown: unknown,
   { where, id, command }: { where: string; id: string; command: string },
 ): unknown {

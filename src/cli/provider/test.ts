@@ -16,7 +16,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   const own = provider.state === 'unauthorised' ? keyOfThisShell(provider, paths) : null;
   if (json) printJson(provider);
   else if (own !== null) printError(own, false);
-  else if (provider.state === 'available') print(oneLine(found(provider)));
+  else if (provider.state === 'available') print(oneLine(describeModels(provider)));
   else {
     const why = provider.reason === null ? '.' : `: ${provider.reason}`;
     print(oneLine(`${provider.id} is ${provider.state}${why}`));
@@ -31,7 +31,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 const TEST_MS = 70_000;
 
 /** A provider without a list of models was perhaps not asked at all: a request would cost. */
-function found({ id, models }: { id: string; models: number | null }): string {
+function describeModels({ id, models }: { id: string; models: number | null }): string {
   if (models === null) return `${id} answers.`;
   if (models === 0)
     return `${id} lists no models. To see whether it answers: svc run "…" --provider ${id}`;

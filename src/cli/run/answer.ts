@@ -10,7 +10,7 @@ import { note, paint } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { followRun, type Run } from './follow.ts';
-import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
+import { AnswerPrinter, createPrinting, finish, isAnswered } from './print-answer.ts';
 import type { ToolLines } from './tool-lines.ts';
 
 /** A request to start a run, with the key under which it can be sent again. */
@@ -65,15 +65,15 @@ async function follow(
   const { flags, json, paths } = context;
   const printer = json ? null : new AnswerPrinter(stdout);
   const cancel = anySignal([interrupt, stdout.gone]);
-  const steps = printing(flags['no-stream'] === true ? null : printer, json, cancel);
+  const steps = createPrinting(flags['no-stream'] === true ? null : printer, json, cancel);
   const accepted = (run: Run) => {
-    steps.accepted(run);
+    steps.onAccepted(run);
     if (!json) noteBuiltIn(run, paths);
     if (!json) noteTurns(turnsText(run.turns_of));
   };
   let tools: ToolLines | undefined;
-  const tool: NonNullable<typeof steps.tool> = async (run_id, type, data) => {
-    await steps.tool?.(run_id, type, data);
+  const tool: NonNullable<typeof steps.onToolEvent> = async (run_id, type, data) => {
+    await steps.onToolEvent?.(run_id, type, data);
     if (!json && type !== 'run.turn_completed') {
       tools ??= new (await import('./tool-lines.ts')).ToolLines(paths);
       tools.hear(run_id, type, data);
@@ -83,13 +83,13 @@ async function follow(
   cancel.addEventListener('abort', () => tools?.close(), { once: true });
   const ended = () => {
     tools?.close();
-    steps.ended?.();
+    steps.onEnd?.();
   };
   const record = await followRun({
     paths,
     what: { start: input },
     cancel,
-    steps: { ...steps, accepted, tool, ended },
+    steps: { ...steps, onAccepted: accepted, onToolEvent: tool, onEnd: ended },
     startDaemon: starterOf(context),
     patience: async () =>
       typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths),
@@ -97,7 +97,7 @@ async function follow(
     await printer?.end('', false);
     throw error;
   });
-  const output = steps.unprinted(record);
+  const output = steps.unprintedOf(record);
   await printer?.end(interrupt.aborted ? '' : output, isAnswered(record));
   if (!json) await noteBase(record, paths);
   const shown = await withReason(record, input, paths);

@@ -34,7 +34,7 @@ export async function readAttachments(
     const content = bytes === null ? null : contentOf(name, bytes);
     if (content !== null)
       left -= content.type === 'text' ? sizeOf(content.text) : sizeOf(content.data);
-    if (content === null || left < 0) throw tooLarge(name, bytes_max);
+    if (content === null || left < 0) throw tooLargeError(name, bytes_max);
     if (bytes?.length === 0) warn(`The file ${name} is empty.`);
     files.push({ name: isAbsolute(path) ? oneLine(basename(path)) : name, content });
   }
@@ -52,19 +52,19 @@ export async function readSchema(
   const isText = text.trimStart().startsWith('{');
   const name = isText ? 'The text of --schema' : `The file ${oneLine(text)}`;
   const bytes = isText ? text : await readBounded(text, 'schema', bytes_max);
-  if (bytes === null) throw tooLarge(oneLine(text), bytes_max);
+  if (bytes === null) throw tooLargeError(oneLine(text), bytes_max);
   let schema: unknown;
   try {
     schema = JSON.parse(isText ? text : new TextDecoder().decode(bytes as Buffer));
   } catch (cause) {
-    throw wrong('schema', `${name} is not JSON.`, {
+    throw usageError('schema', `${name} is not JSON.`, {
       cause,
       hint: 'A schema is a JSON object such as {"type": "object", "properties": {}}.',
     });
   }
   if (typeof schema === 'object' && schema !== null && !Array.isArray(schema))
     return schema as Record<string, unknown>;
-  throw wrong('schema', `${name} has no JSON object, so it is not a schema.`);
+  throw usageError('schema', `${name} has no JSON object, so it is not a schema.`);
 }
 
 /**
@@ -116,7 +116,7 @@ async function readBounded(path: string, flag: string, bytes_max: number): Promi
     }
   } catch (cause) {
     const why = whyUnusable(cause);
-    throw wrong(flag, `The file ${oneLine(path)} cannot be used: ${why}.`, { cause });
+    throw usageError(flag, `The file ${oneLine(path)} cannot be used: ${why}.`, { cause });
   }
 }
 
@@ -132,7 +132,7 @@ function contentOf(name: string, bytes: Buffer): Content {
   const head = bytes.subarray(0, 4).toString('hex');
   const [, kind, hint] = OTHERS.find(([start]) => head.startsWith(start)) ?? [];
   const what = kind === undefined ? 'is binary' : `is ${kind}`;
-  throw wrong(
+  throw usageError(
     'file',
     `The file ${name} ${what}, but only text (UTF-8), images, WAV and MP3 can be added.`,
     { hint: hint ?? 'Images are PNG, JPEG, GIF or WebP.' },
@@ -159,7 +159,7 @@ function sizeOf(text: string): number {
   return Buffer.byteLength(text);
 }
 
-function tooLarge(name: string, bytes_max: number): SvcError {
+function tooLargeError(name: string, bytes_max: number): SvcError {
   return new SvcError(
     'prompt_too_large',
     `With the file ${name} the prompt has more than ${bytes_max} bytes.`,
@@ -167,7 +167,7 @@ function tooLarge(name: string, bytes_max: number): SvcError {
   );
 }
 
-function wrong(
+function usageError(
   param: string,
   message: string,
   options: { cause?: unknown; hint?: string } = {},

@@ -31,35 +31,35 @@ export interface Following {
 }
 
 export interface Steps {
-  accepted?(run: Run): void;
+  onAccepted?(run: Run): void;
   /** The longest answer that the run asked for. Null: it asked for none. */
-  bounded?(max_tokens: number | null): void;
-  output(text: string): Promise<void> | undefined;
+  onTokenBound?(max_tokens: number | null): void;
+  onOutput(text: string): Promise<void> | undefined;
   /** The thoughts of the model before its answer. */
-  reasoning?(text: string): void;
+  onReasoning?(text: string): void;
   /** No daemon runs, so one is started. */
-  starting?(): void;
+  onDaemonStart?(): void;
   /** The provider is called. Undefined: it is not known. */
-  started?(provider: string | undefined): void;
+  onProviderCall?(provider: string | undefined): void;
   /** The part of the model in memory, from 0 to 1. */
-  loading?(model: string, part: number): void;
+  onModelLoading?(model: string, part: number): void;
   /** A target could not answer, and the run continues with another one. */
-  moved?(from: string, why: string, to: string): void;
+  onTargetChange?(from: string, why: string, to: string): void;
   /** An attempt failed, and another one follows. */
-  failed?(failed: FailedAttempt): void;
+  onAttemptFailed?(failed: FailedAttempt): void;
   /** The model calls tools that svc carries out, or one of them continues. */
-  tool?(
+  onToolEvent?(
     run_id: string,
     type: string,
     data: Record<string, unknown>,
   ): Promise<void> | undefined | void;
   /** The run, or its present turn, starts again: the output of the turn is void. */
-  discarded(): void;
-  waiting?(position: number): void;
+  onDiscard(): void;
+  onQueuePosition?(position: number): void;
   onDisconnect(): void;
   onReconnect(): void;
   /** The run is not followed any longer. */
-  ended?(): void;
+  onEnd?(): void;
 }
 
 /**
@@ -77,7 +77,7 @@ export async function followRun(following: Following): Promise<Run> {
   try {
     return await followOver(following);
   } finally {
-    following.steps.ended?.();
+    following.steps.onEnd?.();
   }
 }
 
@@ -92,7 +92,7 @@ async function followOver(following: Following): Promise<Run> {
     const before = cursor.next_seq;
     try {
       const client = await connectDaemon(paths);
-      losses.connected();
+      losses.noteConnected();
       steps.onReconnect();
       try {
         return await consume(client, cursor, following);
@@ -104,7 +104,7 @@ async function followOver(following: Following): Promise<Run> {
       connectedOnce ||= !hasCode(error, 'daemon_not_running');
       if (startsLeft > 0 && cursor.id === null && isAbsent(error, connectedOnce)) {
         startsLeft -= 1;
-        steps.starting?.();
+        steps.onDaemonStart?.();
         await startDaemon?.('absent').catch((failure: unknown) => {
           if (!following.cancel.aborted) throw failure;
         });
@@ -199,36 +199,38 @@ async function consume(
         cursor.id = event.run.id;
         cursor.provider = event.run.provider;
         if (cancel.aborted) cancelRun();
-        steps.accepted?.(event.run);
+        steps.onAccepted?.(event.run);
       } else if ('queue_position' in event) {
-        steps.waiting?.(event.queue_position);
+        steps.onQueuePosition?.(event.queue_position);
       } else if ('loading' in event) {
-        steps.loading?.(event.loading.model, event.loading.progress);
+        steps.onModelLoading?.(event.loading.model, event.loading.progress);
       } else {
         if (event.type === 'run.accepted') {
           const { max_attempts, fallbacks, request } = event.data as Record<string, unknown>;
           // Each of several targets has its own count.
           attempts_max = fallbacks === undefined ? Number(max_attempts) || null : null;
-          steps.bounded?.((request as { max_tokens?: number | null }).max_tokens ?? null);
+          steps.onTokenBound?.((request as { max_tokens?: number | null }).max_tokens ?? null);
         }
         if (event.type === 'run.attempt_failed' && event.data.next !== undefined)
           noteMove(event.data, cursor, steps);
         else if (event.type === 'run.attempt_failed')
-          steps.failed?.(failedAttempt(cursor.provider, event.at, event.data, attempts_max));
+          steps.onAttemptFailed?.(
+            failedAttempt(cursor.provider, event.at, event.data, attempts_max),
+          );
         if (event.type === 'run.started') {
           const { resumes, attempt, turn } = event.data;
           const isAgain = turn === undefined ? attempt !== 1 : turn === cursor.turn;
-          if (resumes !== true && isAgain) steps.discarded();
+          if (resumes !== true && isAgain) steps.onDiscard();
           cursor.turn = turn;
-          steps.started?.(cursor.provider);
+          steps.onProviderCall?.(cursor.provider);
         }
-        if (event.type === 'run.asked_again') steps.discarded();
+        if (event.type === 'run.asked_again') steps.onDiscard();
         else if (TOOLS.test(event.type))
-          await steps.tool?.(cursor.id ?? '', event.type, event.data);
+          await steps.onToolEvent?.(cursor.id ?? '', event.type, event.data);
         if (event.type === 'run.output_appended') {
           const text = String(event.data.text ?? '');
-          if (event.data.kind === undefined) await steps.output(text);
-          else if (event.data.kind === 'reasoning') steps.reasoning?.(text);
+          if (event.data.kind === undefined) await steps.onOutput(text);
+          else if (event.data.kind === 'reasoning') steps.onReasoning?.(text);
         }
         cursor.next_seq = event.seq + 1;
       }
@@ -250,7 +252,7 @@ function noteMove(data: Record<string, unknown>, cursor: Cursor, steps: Steps): 
   const next = data.next as { provider: string; model: string } | undefined;
   if (next === undefined) return;
   const { message } = data.error as { message: string };
-  steps.moved?.(cursor.provider ?? 'the provider', message, shownTarget(next));
+  steps.onTargetChange?.(cursor.provider ?? 'the provider', message, shownTarget(next));
   cursor.provider = next.provider;
 }
 
@@ -273,7 +275,7 @@ async function awaitReturn(paths: Paths, cursor: Cursor): Promise<void> {
   throw new SvcError(
     'run_interrupted',
     'The daemon is gone and did not come back in time. The run continues after its next start.',
-    { hint: `Run: svc start. Then ${again(cursor)}` },
+    { hint: `Run: svc start. Then ${retryHintOf(cursor)}` },
   );
 }
 
@@ -310,7 +312,7 @@ class Losses {
     this.patience = patience;
   }
 
-  connected(): void {
+  noteConnected(): void {
     this.connectedAt = uptimeMs();
   }
 
@@ -326,21 +328,21 @@ class Losses {
     this.firstAt ??= now;
     this.count += 1;
     this.withoutProgress = progress ? 0 : this.withoutProgress + 1;
-    if (this.withoutProgress > RECONNECTS_MAX) throw noProgress(error, cursor);
+    if (this.withoutProgress > RECONNECTS_MAX) throw noProgressErrorOf(error, cursor);
     if (now - this.firstAt < patienceMs) return;
     throw new SvcError(
       'run_interrupted',
       `The daemon was lost ${this.count} times in ${Math.round((now - this.firstAt) / 1000)} s.`,
-      { hint: `See why with: svc doctor. Then ${again(cursor)}` },
+      { hint: `See why with: svc doctor. Then ${retryHintOf(cursor)}` },
     );
   }
 }
 
-function noProgress(error: SvcError, cursor: Cursor): unknown {
+function noProgressErrorOf(error: SvcError, cursor: Cursor): unknown {
   if (error.code === 'connection_lost' || cursor.id === null) return withHint(error, cursor);
   return new SvcError('run_interrupted', `The daemon did not come back. ${error.message}`, {
     cause: error,
-    hint: `See why with: svc doctor. Then ${again(cursor)}`,
+    hint: `See why with: svc doctor. Then ${retryHintOf(cursor)}`,
   });
 }
 
@@ -358,6 +360,6 @@ function withHint(error: unknown, { id }: Cursor): unknown {
 }
 
 /** The hint for the time when the daemon runs again. */
-function again({ id }: Cursor): string {
+function retryHintOf({ id }: Cursor): string {
   return id === null ? 'run the command again' : `run: svc runs attach ${id}`;
 }

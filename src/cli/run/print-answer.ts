@@ -1,12 +1,12 @@
 import { errors, formError, fromBody, SvcError } from '../../errors.ts';
-import { oneLine, plain } from '../../logs/plain.ts';
+import { oneLine, toPlain } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { WordWrap } from '../../logs/word-wrap.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { withTypedHint } from '../print/typed-hint.ts';
 import type { Run, Steps } from './follow.ts';
-import { named } from './progress.ts';
+import { prefixProvider } from './progress.ts';
 import { statsOf, statsText } from './stats.ts';
 import { showWait } from './status-line.ts';
 
@@ -25,7 +25,7 @@ export class AnswerPrinter {
 
   constructor(stdout: StdoutStream) {
     this.stdout = stdout;
-    this.clean = isTerminal(1) ? plain : (text) => text;
+    this.clean = isTerminal(1) ? toPlain : (text) => text;
     this.wrap = isTerminal(1) ? new WordWrap(() => terminalColumns(process.stdout)) : null;
   }
 
@@ -59,9 +59,9 @@ export class AnswerPrinter {
 }
 
 interface Printing extends Steps {
-  accepted(run: Run): void;
+  onAccepted(run: Run): void;
   /** The part of the answer that was not printed yet. */
-  unprinted(record: Run): string;
+  unprintedOf(record: Run): string;
   /** Whether the events had text. The log may have omitted it from the record. */
   readonly hasText: boolean;
   /** The longest answer that the run asked for; null: it asked for none. Undefined: unknown. */
@@ -75,7 +75,11 @@ interface Printing extends Steps {
  *    output; it is used only if no event had output.
  * 2. The answer of a run that may start again is printed at the end only.
  */
-export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
+export function createPrinting(
+  live: AnswerPrinter | null,
+  json: boolean,
+  stop: AbortSignal,
+): Printing {
   let printer = live;
   let hadOutput = false;
   /** The calls that wait for a person. */
@@ -89,22 +93,22 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     if (isTerminal(1) && live?.leaveLine() === true) writeError('\n');
   });
   return {
-    starting: () => wait.add({ type: 'starting' }),
-    accepted: ({ recovery, ask_again, provider }) => {
+    onDaemonStart: () => wait.add({ type: 'starting' }),
+    onAccepted: ({ recovery, ask_again, provider }) => {
       if (recovery === 'restart' || ask_again === true) printer = null;
       wait.add({ type: 'accepted', provider });
     },
-    bounded: (tokens) => {
+    onTokenBound: (tokens) => {
       maxTokens = tokens;
     },
-    started: (provider) => provider !== undefined && wait.add({ type: 'started', provider }),
-    loading: (model, part) => wait.add({ type: 'loading', model, part }),
-    reasoning: (text) => {
+    onProviderCall: (provider) => provider !== undefined && wait.add({ type: 'started', provider }),
+    onModelLoading: (model, part) => wait.add({ type: 'loading', model, part }),
+    onReasoning: (text) => {
       if (printer === null || stop.aborted) return;
       wait.add({ type: 'answering' });
       thoughts.append(text);
     },
-    output: (text) => {
+    onOutput: (text) => {
       hadOutput = true;
       if (printer === null) {
         collected.push(text);
@@ -116,11 +120,11 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       }
       return undefined;
     },
-    moved: (from, why, to) => {
+    onTargetChange: (from, why, to) => {
       isMoving = true;
-      if (!json) note(oneLine(`${named(from, why)}; continuing with ${to}`));
+      if (!json) note(oneLine(`${prefixProvider(from, why)}; continuing with ${to}`));
     },
-    tool: (_, type, { call, approval, text }) => {
+    onToolEvent: (_, type, { call, approval, text }) => {
       if (approval === 'ask') asked.add(call);
       else if (type !== 'run.tool_reported') asked.delete(call);
       // The line would come between a question and its answer.
@@ -132,24 +136,24 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       collected = [];
       return undefined;
     },
-    failed: (failed) => {
+    onAttemptFailed: (failed) => {
       isMoving = true;
       wait.add({ type: 'failed', ...failed });
     },
-    discarded: () => {
+    onDiscard: () => {
       // After a failure without output nothing is void, and the failure is printed already.
       collected = [];
       if (!json && !isMoving) note('The answer starts again.');
       isMoving = false;
     },
-    waiting: (position) => wait.add({ type: 'placed', position }),
+    onQueuePosition: (position) => wait.add({ type: 'placed', position }),
     onDisconnect: () => wait.add({ type: 'lost' }),
     onReconnect: () => wait.add({ type: 'connected' }),
-    ended: () => {
+    onEnd: () => {
       wait.add({ type: 'ended' });
       thoughts.end();
     },
-    unprinted: (record) => (hadOutput ? collected.join('') : record.output),
+    unprintedOf: (record) => (hadOutput ? collected.join('') : record.output),
     get hasText() {
       return hadOutput;
     },
@@ -165,7 +169,7 @@ export function isAnswered({ state, output, output_parts }: Run): boolean {
 }
 
 /** The sentence for a complete answer without text. */
-function silence({ provider, finish_reason, output_parts = [] }: Run): string {
+function explainSilence({ provider, finish_reason, output_parts = [] }: Run): string {
   const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
   if (names.length > 0)
     return (
@@ -195,7 +199,7 @@ export function finish({ record, output, json, stdout, interrupted, ...seen }: F
   if (stdout.gone.aborted) return 0;
   const stats = seen.stats === true ? statsOf(record) : null;
   if (json) printJson({ ...record, output, ...(stats === null ? {} : { stats }) });
-  const { exit, error } = ending(record, seen);
+  const { exit, error } = endingOf(record, seen);
   if (!json && error === null && isCutAsAsked(record, seen.maxTokens))
     note(oneLine(cutAsAsked(seen.maxTokens)));
   // After Ctrl-C a hint is noise.
@@ -211,13 +215,13 @@ interface Ending {
 }
 
 /** The exit code of a finished run, and its error. */
-export function ending(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>): Ending {
+export function endingOf(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>): Ending {
   const { id, state, error, output } = run;
   if (state === 'completed') {
     const flaw = flawOf(run, seen);
     return { exit: flaw?.spec.exit ?? 0, error: flaw };
   }
-  const cause = withTypedHint(error === null ? fallback(state) : fromBody(error), 'run');
+  const cause = withTypedHint(error === null ? fallbackErrorOf(state) : fromBody(error), 'run');
   const isKept = output !== '' && !cause.message.includes(KEPT);
   const shown = new SvcError(cause.code, isKept ? `${cause.message} ${KEPT}` : cause.message, {
     hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
@@ -263,7 +267,7 @@ function flawOf(
   if (misfit !== null) return misfit;
   if (hasText || output !== '') return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
-  return new SvcError('answer_empty', silence(run), { hint });
+  return new SvcError('answer_empty', explainSilence(run), { hint });
 }
 
 function isJson(text: string): boolean {
@@ -294,7 +298,7 @@ const EXIT: Record<string, number> = {
   interrupted: errors.run_interrupted.exit,
 };
 
-function fallback(state: string): SvcError {
+function fallbackErrorOf(state: string): SvcError {
   if (state === 'cancelled') return new SvcError('run_cancelled');
   if (state === 'timed_out') return new SvcError('run_timed_out');
   return new SvcError(state === 'interrupted' ? 'run_interrupted' : 'provider_failed');
@@ -324,7 +328,7 @@ class Thoughts {
     if (body === '') return;
     this.begun = true;
     this.midLine = true;
-    writeError(paint('dim', plain(body), 2));
+    writeError(paint('dim', toPlain(body), 2));
   }
 
   /** The answer follows, after an empty line if the same terminal shows it. */

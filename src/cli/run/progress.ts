@@ -70,22 +70,22 @@ export function progressAfter(progress: Progress, fact: Fact, now: number): Prog
     case 'accepted':
     case 'started': {
       const { provider } = fact;
-      return waiting({ ...progress, provider }, { type: 'started', provider }, now);
+      return withWait({ ...progress, provider }, { type: 'started', provider }, now);
     }
     case 'failed':
-      return waiting({ ...progress, provider: fact.provider }, fact, now);
+      return withWait({ ...progress, provider: fact.provider }, fact, now);
     case 'starting':
     case 'placed':
     case 'loading':
     case 'reported':
     case 'collecting':
     case 'lost':
-      return waiting(progress, fact, now);
+      return withWait(progress, fact, now);
     case 'connected': {
       if (progress.wait?.type !== 'lost' && progress.wait?.type !== 'starting') return progress;
       const { provider } = progress;
       if (provider === null) return { ...progress, wait: null };
-      return waiting(progress, { type: 'started', provider }, now);
+      return withWait(progress, { type: 'started', provider }, now);
     }
     case 'answering':
       return { ...progress, wait: null, answering: true };
@@ -98,7 +98,7 @@ export function progressAfter(progress: Progress, fact: Fact, now: number): Prog
   }
 }
 
-function waiting(progress: Progress, wait: Wait, now: number): Progress {
+function withWait(progress: Progress, wait: Wait, now: number): Progress {
   if (progress.answering && wait.type !== 'lost') return { ...progress, wait: null };
   const isFirst = progress.wait === null;
   const isNew = progress.wait?.type !== wait.type || wait.type === 'failed';
@@ -131,11 +131,11 @@ export function retryOf(
 ): { why: string; when: string } {
   const when = left_ms <= 0 ? 'Trying again' : `Trying again in ${duration(left_ms)}`;
   const count = attempts_max === null ? '' : ` (${attempt + 1} of ${attempts_max})`;
-  return { why: named(provider, message), when: `${when}${count}` };
+  return { why: prefixProvider(provider, message), when: `${when}${count}` };
 }
 
 /** The message of a provider, with its name. */
-export function named(provider: string, reason: string): string {
+export function prefixProvider(provider: string, reason: string): string {
   const sentence = reason.replace(/\.$/, '');
   return sentence.startsWith(provider) ? sentence : `${provider}: ${sentence}`;
 }

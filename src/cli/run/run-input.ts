@@ -188,10 +188,10 @@ export async function readPrompt(
   const isDash = words.length === 1 && words[0] === '-';
   const argued = isDash ? '' : words.join(' ');
   const bytes_max = await bytesMax(paths, Buffer.byteLength(argued));
-  if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
+  if (Buffer.byteLength(argued) > bytes_max) throw tooLargeError(bytes_max);
   const reads = isDash || isPiped();
   const piped = reads
-    ? withoutLastBreak(toText(await readStdin(bytes_max, () => tooLarge(bytes_max))))
+    ? withoutLastBreak(toText(await readStdin(bytes_max, () => tooLargeError(bytes_max))))
     : '';
   const prompt = [argued, piped].filter((part) => part !== '').join('\n\n');
   if (prompt.includes('\0'))
@@ -199,7 +199,7 @@ export async function readPrompt(
   if (!isArgumentText(argued))
     throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
   if (prompt.trim() === '' && !optional) throw new SvcError('prompt_missing');
-  if (Buffer.byteLength(prompt) > bytes_max) throw tooLarge(bytes_max);
+  if (Buffer.byteLength(prompt) > bytes_max) throw tooLargeError(bytes_max);
   return prompt;
 }
 
@@ -239,6 +239,6 @@ function withoutLastBreak(text: string): string {
   return text.replace(/\r?\n$/, '');
 }
 
-function tooLarge(bytes_max: number): SvcError {
+function tooLargeError(bytes_max: number): SvcError {
   return new SvcError('prompt_too_large', `The prompt has more than ${bytes_max} bytes.`);
 }

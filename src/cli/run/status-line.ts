@@ -1,5 +1,5 @@
 import { oneLine } from '../../logs/plain.ts';
-import { fitting, terminalColumns } from '../../logs/width.ts';
+import { takeFitting, terminalColumns } from '../../logs/width.ts';
 import { beforeNotes, ERASE, isTerminal, note, paint, writeError } from '../print/output.ts';
 import {
   type Fact,
@@ -67,7 +67,7 @@ export class StatusLine implements Shows {
       this.erase();
       return;
     }
-    const cut = fitting(oneLine(text), this.screen.columns() - 1);
+    const cut = takeFitting(oneLine(text), this.screen.columns() - 1);
     if (cut === this.shown) return;
     if (this.shown === null) this.screen.leaveText();
     this.screen.write(`${ERASE}${paint('dim', cut, 2)}`);

@@ -7,7 +7,7 @@ import { openStdout } from '../print/stdout-stream.ts';
 import { configuredPatience } from '../run/answer.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
-import { AnswerPrinter, finish, isAnswered, printing } from '../run/print-answer.ts';
+import { AnswerPrinter, createPrinting, finish, isAnswered } from '../run/print-answer.ts';
 import { wholeIdOf } from './whole-id.ts';
 
 /** Follows the answer of a run to its end. Ctrl-C does not stop the run. */
@@ -21,7 +21,7 @@ export async function run(context: Context): Promise<number> {
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
   const leave = anySignal([interrupt.signal, stdout.gone]);
-  const steps = printing(printer, json, leave);
+  const steps = createPrinting(printer, json, leave);
   try {
     const record = await followRun({
       paths,
@@ -33,7 +33,7 @@ export async function run(context: Context): Promise<number> {
       patience: () => configuredPatience(paths),
     });
     // A part of the output is not the answer.
-    const output = from_seq === 0 ? steps.unprinted(record) : record.output;
+    const output = from_seq === 0 ? steps.unprintedOf(record) : record.output;
     await printer?.end(from_seq === 0 ? output : '', isAnswered(record));
     const { hasText, maxTokens } = steps;
     const stats = flags.stats === true;

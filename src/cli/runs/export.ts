@@ -2,7 +2,7 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { programVersion } from '../../home/version.ts';
 import type { StoredEvent } from '../../kernel/store/index.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { exportRun, redacted } from '../../runtime/index.ts';
+import { exportRun, redactEvent } from '../../runtime/index.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';
@@ -77,7 +77,7 @@ async function exportAll(
   for await (const event of salvage(log, report)) {
     if (signal.aborted) return INTERRUPTED;
     if (output.gone) return 0;
-    await output.write(`${JSON.stringify(redact ? redacted(event) : event)}\n`);
+    await output.write(`${JSON.stringify(redact ? redactEvent(event) : event)}\n`);
   }
   for (const problem of await log.problems()) report(problem);
   return exit;

@@ -3,7 +3,7 @@ import { runFilters } from '../../contract/words.ts';
 import type { Results } from '../../transport/index.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
-import { ago, duration, shortened, waitedMs, workedMs } from '../print/format.ts';
+import { ago, duration, shortenLine, waitedMs, workedMs } from '../print/format.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
 import { type RunReads, withRuns } from './run-reads.ts';
@@ -76,6 +76,6 @@ function row(run: Run): string[] {
     shownTarget(run),
     ago(run.created_at),
     took,
-    shortened(run.prompt, PROMPT_WIDTH),
+    shortenLine(run.prompt, PROMPT_WIDTH),
   ];
 }

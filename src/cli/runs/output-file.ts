@@ -44,7 +44,7 @@ function toFile(file: string): Output {
       await new Promise<void>((resolve) => stream.end(resolve));
   };
   const check = () => {
-    if (failure !== null) throw unwritable(file, failure);
+    if (failure !== null) throw writeErrorOf(file, failure);
   };
   return {
     gone: false,
@@ -69,11 +69,11 @@ function create(file: string): number {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST')
       throw new SvcError('output_exists', `${file} exists and is not overwritten.`);
-    throw unwritable(file, error);
+    throw writeErrorOf(file, error);
   }
 }
 
-function unwritable(file: string, cause: unknown): SvcError {
+function writeErrorOf(file: string, cause: unknown): SvcError {
   return new SvcError(
     'usage',
     `The file ${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,

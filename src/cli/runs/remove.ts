@@ -18,7 +18,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const report = await withDaemon(paths, async (client) => {
     const ids =
       conversation === undefined
-        ? newestFirst(await Promise.all(args.map((written) => wholeId(client, written))))
+        ? sortNewestFirst(await Promise.all(args.map((written) => wholeId(client, written))))
         : await turnsOf(client, conversation);
     return removeAll(client, ids, (id) => !json && print(`Removed ${oneLine(id)}.`));
   });
@@ -62,7 +62,7 @@ async function removeAll(
 }
 
 /** By their ids, which begin with a time. */
-function newestFirst(ids: readonly string[]): string[] {
+function sortNewestFirst(ids: readonly string[]): string[] {
   return [...new Set(ids)].sort().reverse();
 }
 

@@ -28,7 +28,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     const state = paint('bold', oneLine(statePath(snapshot)));
     print(`${state} after the event ${last.seq} (${oneLine(last.type)})`);
     print(`\n${recordText(record)}\n`);
-    print(shortened(chain.explanation()).map(oneLine).join('\n'));
+    print(shortenLines(chain.explanation()).map(oneLine).join('\n'));
   }
   return 0;
 }
@@ -77,7 +77,7 @@ function notInFile(name: string, at: number | undefined): SvcError {
   return new SvcError('usage', `The run in ${name} began after the event ${at}.`, { param: 'at' });
 }
 
-function shortened(lines: string[]): string[] {
+function shortenLines(lines: string[]): string[] {
   if (lines.length <= 2 * LINES) return lines;
   return [...lines.slice(0, LINES), `… ${lines.length - 2 * LINES} more …`, ...lines.slice(-LINES)];
 }

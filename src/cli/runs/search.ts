@@ -22,7 +22,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   else if (page.runs.length === 0 && page.damaged === undefined)
     note('No finished run has these words.');
   else {
-    print(page.runs.map(found).join('\n\n'));
+    print(page.runs.map(formatMatch).join('\n\n'));
     if (page.next !== null) note('There are more. Search for more words, or raise --limit.');
   }
   for (const { message } of page.damaged ?? []) warn(`${message} See: svc doctor`);
@@ -33,7 +33,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 
 type Found = Results['run.search']['runs'][number];
 
-function found(run: Found): string {
+function formatMatch(run: Found): string {
   const { id, state, created_at, snippet, matches } = run;
   const head = [id, state, shownTarget(run), ago(created_at)].map(oneLine).join('  ');
   let text = '';

@@ -1,5 +1,5 @@
-import { oneLine, plain } from '../../logs/plain.ts';
-import { wrapped } from '../../logs/word-wrap.ts';
+import { oneLine, toPlain } from '../../logs/plain.ts';
+import { wrapLines } from '../../logs/word-wrap.ts';
 import type { Results } from '../../transport/index.ts';
 import type { Context } from '../context.ts';
 import { ago, bytes, duration, localTime, waitedMs, workedMs } from '../print/format.ts';
@@ -20,7 +20,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** A run as text. */
 export function recordText(record: Results['run.get']): string {
   const { usage, error, tokens_per_second: rate } = record;
-  const waited = waitedFor(record);
+  const waited = waitText(record);
   const head = fields([
     [
       'state',
@@ -33,8 +33,8 @@ export function recordText(record: Results['run.get']): string {
     ['provider', `${record.provider}${record.cloud ? ' (cloud)' : ''}`],
     ['model', record.model],
     ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],
-    ['first output', between(record.created_at, record.first_output_at)],
-    ['ended', endedAfter(record)],
+    ['first output', durationText(record.created_at, record.first_output_at)],
+    ['ended', endText(record)],
     ['waited', record.ended_at === null ? waited : null],
     [
       'tokens',
@@ -81,18 +81,18 @@ function opaqueText({ opaque_parts: kept = 0, opaque_left_out: left_out = 0 }: R
   return texts.length === 0 ? null : texts.join('; ');
 }
 
-function waitedFor(record: Results['run.get']): string | null {
+function waitText(record: Results['run.get']): string | null {
   const ms = waitedMs(record);
   return ms === 0 ? null : `${duration(ms)} for a person`;
 }
 
-function endedAfter(record: Results['run.get']): string | null {
+function endText(record: Results['run.get']): string | null {
   if (record.ended_at === null) return null;
-  const waited = waitedFor(record);
+  const waited = waitText(record);
   return `after ${duration(workedMs(record))}${waited === null ? '' : ` (and waited ${waited})`}`;
 }
 
-function between(from: string, to: string | null): string | null {
+function durationText(from: string, to: string | null): string | null {
   return to === null ? null : `after ${duration(Date.parse(to) - Date.parse(from))}`;
 }
 
@@ -125,7 +125,7 @@ function answerText({ output, output_parts }: Record): string {
 const HEADINGS = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;
 
 function section(heading: string, text: string): string {
-  return `${heading}\n${indented(text)}`;
+  return `${heading}\n${indentText(text)}`;
 }
 
 /** Opaque parts are not shown. */
@@ -135,7 +135,7 @@ function partText(part: Part): string {
   const { form, data, provider, model } = opaque;
   const author = provider === undefined ? 'nobody here' : oneLine(`only ${provider}/${model}`);
   const size = bytes(Buffer.byteLength(data));
-  const shown = indented(`(${oneLine(form)}, ${size}, for ${author})`);
+  const shown = indentText(`(${oneLine(form)}, ${size}, for ${author})`);
   const text = 'text' in part && part.text === '' ? [] : [readablePart(part)];
   return [...text, paint('dim', shown)].join('\n');
 }
@@ -143,24 +143,24 @@ function partText(part: Part): string {
 function readablePart(part: Part): string {
   switch (part.type) {
     case 'text':
-      return indented(part.text.trimEnd());
+      return indentText(part.text.trimEnd());
     case 'reasoning':
-      return paint('dim', indented(part.text.trimEnd()));
+      return paint('dim', indentText(part.text.trimEnd()));
     case 'refusal':
-      return indented(`(refusal) ${part.text.trimEnd()}`);
+      return indentText(`(refusal) ${part.text.trimEnd()}`);
     case 'image':
     case 'audio':
-      return indented(`[${oneLine(part.media_type)}, ${bytes(part.size_bytes)}]`);
+      return indentText(`[${oneLine(part.media_type)}, ${bytes(part.size_bytes)}]`);
     case 'tool_call':
-      return indented(`(call ${oneLine(part.id)}) ${oneLine(part.name)} ${part.arguments}`);
+      return indentText(`(call ${oneLine(part.id)}) ${oneLine(part.name)} ${part.arguments}`);
     case 'tool_result':
-      return indented(
+      return indentText(
         `(${part.is_error ? 'error' : 'result'} of ${oneLine(part.id)}) ${part.text.trimEnd()}`,
       );
   }
 }
 
 /** Indents foreign text, so that it cannot imitate our lines, and breaks it between words. */
-function indented(text: string): string {
-  return wrapped(plain(text).replace(/^/gm, '  '), columnsOfStdout());
+function indentText(text: string): string {
+  return wrapLines(toPlain(text).replace(/^/gm, '  '), columnsOfStdout());
 }

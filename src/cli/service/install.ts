@@ -5,7 +5,7 @@ import { startDaemon, WAIT } from '../daemon/start-daemon.ts';
 import { stopDaemon } from '../daemon/stop-daemon.ts';
 import { note, print, printJson, say } from '../print/output.ts';
 import { serviceManager } from './managers.ts';
-import { describeService, unreached } from './service.ts';
+import { describeService, findUnreached } from './service.ts';
 
 /**
  * Installs the service and starts it. A daemon that runs already is stopped first, if the service
@@ -52,7 +52,7 @@ async function startAgain(paths: Paths): Promise<string> {
 }
 
 function advice(manager: string, envFile: string): string[] {
-  const missing = unreached(process.env, envFile);
+  const missing = findUnreached(process.env, envFile);
   const kept = manager === 'systemd' ? ` Put them in ${envFile}, or` : '';
   return [
     ...(manager === 'systemd'

@@ -49,11 +49,11 @@ function systemd(env: NodeJS.ProcessEnv): ServiceManager {
     throw outcome.failure(noBusHint(env));
   };
   const remove = async () => {
-    const refused = await refusal(control('disable', '--now', UNIT));
+    const refused = await refusalOf(control('disable', '--now', UNIT));
     rmSync(file, { force: true });
     // The links that `disable` removes, where it failed.
     rmSync(join(folder, 'default.target.wants', UNIT), { force: true });
-    return (await refusal(reload())) ?? refused;
+    return (await refusalOf(reload())) ?? refused;
   };
   return {
     name: 'systemd',
@@ -76,7 +76,7 @@ function launchd(): ServiceManager {
   const control = (...args: string[]) => execute('launchctl', args);
   const remove = async () => {
     const isLoaded = (await outcomeOf('launchctl', ['print', `${domain}/${LABEL}`])).code === 0;
-    const refused = isLoaded ? await refusal(control('bootout', `${domain}/${LABEL}`)) : null;
+    const refused = isLoaded ? await refusalOf(control('bootout', `${domain}/${LABEL}`)) : null;
     rmSync(file, { force: true });
     return refused;
   };
@@ -133,7 +133,7 @@ function taskScheduler(): ServiceManager {
         rmSync(folder, { recursive: true, force: true });
       }
       await task('/Run').catch(async (error: unknown) => {
-        await refusal(remove());
+        await refusalOf(remove());
         throw error;
       });
     },
@@ -167,14 +167,14 @@ async function define(
     if (before === null) await remove();
     else {
       writeFileSync(file, before, { mode: 0o644 });
-      if (reload !== undefined) await refusal(reload());
+      if (reload !== undefined) await refusalOf(reload());
     }
     throw error;
   }
 }
 
 /** Why the manager refused a command; null if it did not. */
-function refusal(command: Promise<unknown>): Promise<SvcError | null> {
+function refusalOf(command: Promise<unknown>): Promise<SvcError | null> {
   return command.then(
     () => null,
     (error: unknown) => {

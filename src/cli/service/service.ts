@@ -40,7 +40,7 @@ export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
   const { limits } = loadConfig(paths.config);
   return {
     command: [lastingPath(process.execPath, place), lastingPath(program, place), 'serve'],
-    env: { ...DAEMON_ALLOCATOR, ...placing(env) },
+    env: { ...DAEMON_ALLOCATOR, ...placingVariables(env) },
     envFile: join(dirname(paths.config), 'service.env'),
     ...serviceSeconds(limits),
     stderr: paths.stderr,
@@ -56,7 +56,7 @@ export function serviceSeconds(
 }
 
 /** The service manager has its own environment, and another working folder. */
-function placing(env: NodeJS.ProcessEnv): Record<string, string> {
+function placingVariables(env: NodeJS.ProcessEnv): Record<string, string> {
   const { SVC_HOME } = env;
   const folders = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_CACHE_HOME'];
   if (SVC_HOME) return { SVC_HOME: resolve(SVC_HOME) };
@@ -70,7 +70,7 @@ function placing(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 /** Settings of this shell that the service will not have. */
-export function unreached(env: NodeJS.ProcessEnv, envFile: string): string[] {
+export function findUnreached(env: NodeJS.ProcessEnv, envFile: string): string[] {
   if (existsSync(envFile)) return [];
   return Object.keys(env)
     .filter((name) => name.startsWith('SVC_') && name !== 'SVC_HOME' && name !== 'SVC_DEBUG')

@@ -34,7 +34,7 @@ async function exportTo(file: string | undefined, paths: Paths): Promise<number>
       throw error;
     });
     const { events, writers } = source.head;
-    if (outcome === 0 && writers > 0) warn(written(writers));
+    if (outcome === 0 && writers > 0) warn(writersNote(writers));
     if (outcome === 0 && file !== undefined) note(oneLine(`${events} events written to ${file}.`));
     return outcome;
   } finally {
@@ -63,7 +63,7 @@ async function write(source: LogSource, output: Output, signal: AbortSignal): Pr
   return 0;
 }
 
-function written(writers: number): string {
+function writersNote(writers: number): string {
   const who = writers === 1 ? 'A daemon writes' : `${writers} daemons write`;
   return `${who} this log. Events recorded since the export began are not in it.`;
 }

@@ -19,7 +19,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (file === '-' && isTerminal(0))
     throw new SvcError('usage', 'Give the file of a log, or pipe it: svc export | svc import');
   // Opened first: without the file it does not matter whether a daemon runs.
-  const input = file === '-' ? process.stdin : await opened(file);
+  const input = file === '-' ? process.stdin : await openFile(file);
   const { imported, name } = await withoutDaemon(() => importFrom(bytesOf(input, file), paths));
   const { events, runs } = imported;
   if (json) printJson(imported);
@@ -42,10 +42,10 @@ async function importFrom(bytes: AsyncIterable<Uint8Array>, paths: Paths) {
   }
 }
 
-async function opened(file: string): Promise<Readable> {
+async function openFile(file: string): Promise<Readable> {
   const stream = createReadStream(file);
   await once(stream, 'open').catch((cause: unknown) => {
-    throw unreadable(file, cause);
+    throw readErrorOf(file, cause);
   });
   return stream;
 }
@@ -54,11 +54,11 @@ async function* bytesOf(input: Readable, file: string): AsyncIterable<Uint8Array
   try {
     yield* input;
   } catch (cause) {
-    throw unreadable(file === '-' ? 'stdin' : file, cause);
+    throw readErrorOf(file === '-' ? 'stdin' : file, cause);
   }
 }
 
-function unreadable(name: string, cause: unknown): SvcError {
+function readErrorOf(name: string, cause: unknown): SvcError {
   return new SvcError('usage', `${name} cannot be used: ${whyUnusable(cause)}.`, { cause });
 }
 

@@ -19,7 +19,7 @@ import { platform, SYSTEM } from '../../home/platform.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { type ProgramFailure, runProgram } from '../foreign-program.ts';
 
-import { type Candidate, describe, refused } from './candidate.ts';
+import { type Candidate, describe, refusalError } from './candidate.ts';
 
 /**
  * Checks the digest of an archive, unpacks it and asks its program. Calls `use`, and removes the
@@ -40,21 +40,21 @@ export async function withArchive<T>(
   try {
     const copy = join(folder, 'archive.tar.gz');
     await copyFile(file, copy, constants.COPYFILE_EXCL).catch((cause) => {
-      throw refused(`${file} cannot be copied to ${folder} (${cause.code}).`, SPACE);
+      throw refusalError(`${file} cannot be copied to ${folder} (${cause.code}).`, SPACE);
     });
     const digest = await digestOf(copy);
     if (digest !== expected.toLowerCase())
-      throw refused(`${file} has the SHA-256 ${digest}, and not ${expected}.`, AGAIN);
+      throw refusalError(`${file} has the SHA-256 ${digest}, and not ${expected}.`, AGAIN);
     const root = join(folder, 'svc');
     await mkdir(root);
     await runProgram('tar', ['-xzf', copy, '-C', root, '--strip-components=1', '--no-same-owner'], {
       env: { ...process.env, LC_ALL: 'C' },
     }).catch((cause: ProgramFailure) => {
-      throw notUnpacked(file, cause);
+      throw unpackErrorOf(file, cause);
     });
     await rm(copy);
     await Promise.all([PROGRAM, PACKAGE].map((part) => stat(join(root, part)))).catch(() => {
-      throw notWhole(file, `it has no ${PROGRAM} and ${PACKAGE}`);
+      throw incompleteError(file, `it has no ${PROGRAM} and ${PACKAGE}`);
     });
     return await use(await describe(root));
   } finally {
@@ -67,16 +67,19 @@ const PACKAGE = 'lib/svc/package.json';
 const UNPACKED = 'svc-upgrade-';
 const SPACE = `The folder for temporary files needs space. To take another: TMPDIR=<folder>`;
 
-function notUnpacked(file: string, { isMissing, message }: ProgramFailure) {
+function unpackErrorOf(file: string, { isMissing, message }: ProgramFailure) {
   if (isMissing)
-    return refused(`${message}, and svc unpacks an archive with it.`, 'Install it first.');
+    return refusalError(`${message}, and svc unpacks an archive with it.`, 'Install it first.');
   if (/No space left|quota/i.test(message))
-    return refused(`${file} cannot be unpacked in ${tmpdir()}: ${message}.`, SPACE);
-  return notWhole(file, message);
+    return refusalError(`${file} cannot be unpacked in ${tmpdir()}: ${message}.`, SPACE);
+  return incompleteError(file, message);
 }
 
-function notWhole(file: string, why: string) {
-  return refused(`${file} is not a complete archive of svc: ${why}. Nothing was changed.`, AGAIN);
+function incompleteError(file: string, why: string) {
+  return refusalError(
+    `${file} is not a complete archive of svc: ${why}. Nothing was changed.`,
+    AGAIN,
+  );
 }
 const AGAIN = 'Download it again, with its SHA256SUMS.';
 const NAMED = 'Name the archive of a version, or the folder that has it and its SHA256SUMS.';
@@ -121,19 +124,22 @@ async function isPrivate(path: string): Promise<boolean> {
 /** The archive itself, or the one for this system that SHA256SUMS in the folder names. */
 async function archiveIn(path: string): Promise<string> {
   const found = await stat(path).catch((cause) => {
-    throw refused(`${path}: ${whyUnusable(cause)}.`, NAMED);
+    throw refusalError(`${path}: ${whyUnusable(cause)}.`, NAMED);
   });
   if (found.isFile()) return path;
-  if (!found.isDirectory()) throw refused(`${path} is not a file.`, NAMED);
+  if (!found.isDirectory()) throw refusalError(`${path} is not a file.`, NAMED);
   const sums = await sumsIn(path);
-  if (sums === null) throw refused(`The folder ${path} has no SHA256SUMS.`, NAMED);
+  if (sums === null) throw refusalError(`The folder ${path} has no SHA256SUMS.`, NAMED);
   const names = [...sums.keys()].filter((name) => name.endsWith(`-${SYSTEM}.tar.gz`));
   if (names.length !== 1)
-    throw refused(`SHA256SUMS in ${path} names ${names.length} archives for ${SYSTEM}.`, NAMED);
+    throw refusalError(
+      `SHA256SUMS in ${path} names ${names.length} archives for ${SYSTEM}.`,
+      NAMED,
+    );
   const file = join(path, names[0] ?? '');
   const named = await stat(file).catch(() => null);
   if (named?.isFile() !== true)
-    throw refused(`SHA256SUMS names ${file}, and there is no such file.`, AGAIN);
+    throw refusalError(`SHA256SUMS names ${file}, and there is no such file.`, AGAIN);
   return file;
 }
 
@@ -143,7 +149,7 @@ async function listedDigest(file: string): Promise<string> {
   if (digest !== undefined) return digest;
   const lacks =
     sums === null ? `There is no SHA256SUMS beside ${file}` : `SHA256SUMS does not name ${file}`;
-  throw refused(
+  throw refusalError(
     `${lacks}, so nothing says that it is whole.`,
     'Put the SHA256SUMS of its publisher beside it, or name the digest: --sha256 <digest>',
   );
@@ -154,7 +160,7 @@ async function sumsIn(folder: string): Promise<ReadonlyMap<string, string> | nul
   const sums = join(folder, 'SHA256SUMS');
   const text = await readFile(sums, 'utf8').catch((cause) => {
     if (cause.code === 'ENOENT') return null;
-    throw refused(`${sums} cannot be read: ${whyUnusable(cause)}.`, NAMED);
+    throw refusalError(`${sums} cannot be read: ${whyUnusable(cause)}.`, NAMED);
   });
   if (text === null) return null;
   const lines = text.matchAll(/^([0-9a-f]{64}) [ *](.+)$/gim);

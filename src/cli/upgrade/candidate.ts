@@ -23,7 +23,7 @@ export async function describe(
 ): Promise<Candidate> {
   const stdout = await runProgram(join(root, 'bin', 'svc'), ['version', '--json']).catch(
     ({ message }: Error) => {
-      throw refused(`The program in ${root} does not run here: ${message}.`, OTHER);
+      throw refusalError(`The program in ${root} does not run here: ${message}.`, OTHER);
     },
   );
   const { platform, ...said } = read<Candidate & { platform: string }>(root, () => stdout);
@@ -31,12 +31,12 @@ export async function describe(
     readFileSync(join(root, 'lib', 'svc', 'package.json'), 'utf8'),
   );
   if (said.version !== version || platform !== SYSTEM)
-    throw refused(
+    throw refusalError(
       `The program says ${said.version} for ${platform}, and its package ${version}.`,
       OTHER,
     );
   if (said.log_format === undefined)
-    throw refused(
+    throw refusalError(
       `svc ${version} is older than this command, and cannot fold a log beside another version.`,
       `A script puts it into use: ${script}`,
     );
@@ -51,11 +51,11 @@ function read<T extends object>(root: string, text: () => string): T {
   } catch {
     // The same as below.
   }
-  throw refused(`The program in ${root} is not svc: it does not say its version.`, OTHER);
+  throw refusalError(`The program in ${root} is not svc: it does not say its version.`, OTHER);
 }
 
 /** Its own hint: that of the code is about differences. */
-export function refused(why: string, hint: string): SvcError {
+export function refusalError(why: string, hint: string): SvcError {
   return new SvcError('upgrade_refused', why, { hint });
 }
 

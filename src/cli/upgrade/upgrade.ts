@@ -18,7 +18,7 @@ import { note, printJson, say } from '../print/output.ts';
 import { programFile } from '../program-file.ts';
 import { serviceManager } from '../service/managers.ts';
 import { withArchive } from './archive.ts';
-import { type Candidate, describe, refused } from './candidate.ts';
+import { type Candidate, describe, refusalError } from './candidate.ts';
 import { type Comparison, compareBuilds } from './compare.ts';
 
 /**
@@ -52,7 +52,7 @@ async function upgrade({ paths, args, flags, json }: Context): Promise<number> {
     return 0;
   }
   if (place.home === null && !(check && given !== undefined))
-    throw refused(
+    throw refusalError(
       `svc is ${place.words}, so another command upgrades it. Nothing was changed.`,
       `Run: ${place.upgrade}`,
     );
@@ -62,7 +62,7 @@ async function upgrade({ paths, args, flags, json }: Context): Promise<number> {
   const previous = join(place.home ?? '', 'previous');
   if (given !== undefined) throw new SvcError('usage', '--back takes no archive.');
   if (!existsSync(previous))
-    throw refused(
+    throw refusalError(
       `There is no version before ${programVersion()} in ${place.home}.`,
       'svc upgrade keeps the version that it replaces. Another one comes with: ' +
         'svc upgrade <archive>',
@@ -118,7 +118,7 @@ async function compareAndSwitch(
   }
   const release = daemon === null ? null : await tryLock(paths.upgrade);
   if (daemon !== null && release === null)
-    throw refused(
+    throw refusalError(
       'Another svc upgrade is at work. Nothing was changed.',
       'Wait until it has ended. Then: svc version',
     );
@@ -134,7 +134,7 @@ async function compareAndSwitch(
   const install = (script: string, ...words: string[]) =>
     runProgram(script, [...words, '--prefix', dirname(dirname(home))]).catch(
       ({ message }: ProgramFailure) => {
-        throw refused(
+        throw refusalError(
           `${message}. It switches the program last, so svc ${programVersion()} stays in use.`,
           `Check who may write to ${home}, and the space there. Then run the command again.`,
         );
@@ -150,7 +150,7 @@ async function compareAndSwitch(
         ({ message }: ProgramFailure) => `is in use again, but did not start: ${message}`,
       );
       if (cause instanceof SvcError) throw cause;
-      throw refused(
+      throw refusalError(
         `svc ${version} did not start: ${cause.message}. svc ${programVersion()} ${again}.`,
         'Read why it failed: svc logs --level warn',
       );
@@ -170,7 +170,7 @@ function refuseDifferences(
   const { version, log_format } = candidate;
   const format = Math.max(found?.format ?? 0, formatOnDisk(paths));
   if (format > log_format)
-    throw refused(
+    throw refusalError(
       `svc ${version} cannot read this log any more: its format is ${format}, and svc ${version} ` +
         `reads up to ${log_format}. ${outcome}`,
       'Stay with this version. A newer one is installed with: svc upgrade <archive>',

@@ -37,7 +37,7 @@ export interface Adapter {
   credentials(): Promise<object>;
   provider(key: string | null, fetch: SdkFetch['fetch']): Promise<SdkProvider>;
   /** The name as it is sent. Throws model_unknown for a name that would change the address. */
-  named(model: string): string;
+  nameForRequest(model: string): string;
   model(provider: SdkProvider, id: string): LanguageModelV4;
   requestOptions(request: RunRequest): SharedV4ProviderOptions;
   dimensions(count: number): SharedV4ProviderOptions;
@@ -58,7 +58,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
     hears: family.hears === true || foreign !== null,
     files: foreign === null ? (family.files?.(config) ?? NO_FILES) : { form: 'after' },
     hasSingleCalls: family.singleCalls === true,
-    reads: config.stream ? (family.reads?.(config) ?? null) : null,
+    reads: config.stream ? (family.createReader?.(config) ?? null) : null,
     continues: family.continues === true,
     returns: family.returns ?? null,
     fits: family.fits,
@@ -79,9 +79,9 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
         fetch,
       });
     },
-    named: family.inPath === true ? nameInPath : (model) => model,
+    nameForRequest: family.inPath === true ? nameInPath : (model) => model,
     model: (provider, id) =>
-      checked(family.model?.(provider, id, config) ?? make(provider, id), name),
+      checkModel(family.model?.(provider, id, config) ?? make(provider, id), name),
     requestOptions: (request) => family.request?.(request) ?? {},
     dimensions: (count) => {
       if (family.dimensions !== undefined) return family.dimensions(count);
@@ -147,7 +147,7 @@ function make(provider: SdkProvider, id: string): LanguageModelV4 {
     : (provider as unknown as (id: string) => LanguageModelV4)(id);
 }
 
-function checked(model: LanguageModelV4, name: string): LanguageModelV4 {
+function checkModel(model: LanguageModelV4, name: string): LanguageModelV4 {
   const { specificationVersion: version } = model as { specificationVersion?: unknown };
   if (version === 'v4') return model;
   throw unusable(
@@ -170,8 +170,8 @@ async function loadPackage(name: string, folder: string): Promise<Module> {
   const own = await tryImport(name, name);
   if (own !== null) return own;
   const entry = entryOf(join(folder, 'node_modules', name));
-  const installed = entry === null ? null : await tryImport(entry, name);
-  if (installed !== null) return installed;
+  const installedModule = entry === null ? null : await tryImport(entry, name);
+  if (installedModule !== null) return installedModule;
   const version = versionOf(name);
   throw new SvcError(
     'provider_adapter_missing',
@@ -199,18 +199,18 @@ async function tryImport(specifier: string, name: string): Promise<Module | null
 function entryOf(folder: string): string | null {
   const { exports, module, main } = manifest(join(folder, 'package.json'));
   const root = asRecord(exports)['.'] ?? exports;
-  const file = conditioned(root) ?? module ?? main ?? 'index.js';
+  const file = fileForConditions(root) ?? module ?? main ?? 'index.js';
   if (typeof file !== 'string' || manifest(join(folder, 'package.json')).name === undefined)
     return null;
   return pathToFileURL(join(folder, file)).href;
 }
 
 /** The file of the conditions that Node has for an import. */
-function conditioned(entry: unknown): string | null {
+function fileForConditions(entry: unknown): string | null {
   if (typeof entry === 'string') return entry;
   const conditions = asRecord(entry);
   for (const name of ['node', 'import', 'default']) {
-    const file = name in conditions ? conditioned(conditions[name]) : null;
+    const file = name in conditions ? fileForConditions(conditions[name]) : null;
     if (file !== null) return file;
   }
   return null;

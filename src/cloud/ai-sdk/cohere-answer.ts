@@ -30,7 +30,7 @@ export class CohereAnswer extends EventAnswer {
       if (call === undefined) throw unassigned();
       this.callText(call, argumentsOf(asRecord(asRecord(tool_calls).function).arguments));
     } else if (type === 'message-end') {
-      if (isSet(error)) throw this.reported(error);
+      if (isSet(error)) throw this.reportedFailure(error);
       if (typeof reason === 'string') this.reason = reason;
       this.usage = usage;
       this.markEnd();

@@ -1,5 +1,5 @@
 import type { EmbeddingModelV4, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import { type AdapterName, type ProviderConfig, unauthorised } from '../../config/index.ts';
+import { type AdapterName, type ProviderConfig, unauthorisedError } from '../../config/index.ts';
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { ITEM, REDACTED, THOUGHT } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
@@ -54,7 +54,7 @@ export interface Family {
   /** Absent: it has no embeddings. */
   dimensions?(count: number): SharedV4ProviderOptions;
   /** Reads the stream of an answer. Absent: the package does. */
-  reads?(settings: Settings): (context: EventAnswerContext) => EventAnswer;
+  createReader?(settings: Settings): (context: EventAnswerContext) => EventAnswer;
   /** Absent: the models cannot be listed with a key alone. */
   list?(base_url: string, settings: Settings): ListCall;
 }
@@ -82,7 +82,8 @@ const openai = {
   singleCalls: true,
   hears: true,
   files: ({ options }) => (options.api === 'chat' ? { form: 'after' } : IMAGES),
-  reads: ({ options }) => (options.api === 'chat' ? made(ChatAnswer) : made(ResponsesAnswer)),
+  createReader: ({ options }) =>
+    options.api === 'chat' ? readerOf(ChatAnswer) : readerOf(ResponsesAnswer),
   dimensions: (dimensions) => ({ openai: { dimensions } }),
 } satisfies Partial<Family>;
 
@@ -96,7 +97,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   anthropic: {
     factory: 'createAnthropic',
-    reads: () => made(AnthropicAnswer),
+    createReader: () => readerOf(AnthropicAnswer),
     returns: { options: 'anthropic', forms: ['signature', REDACTED] },
     fits: fitThoughts,
     headers: ({ options: { beta } }) => (beta === undefined ? {} : { 'anthropic-beta': beta }),
@@ -115,18 +116,18 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     inPath: true,
     hears: true,
     files: () => ({ form: 'parts' }),
-    reads: () => made(GeminiAnswer),
+    createReader: () => readerOf(GeminiAnswer),
     returns: GEMINI,
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
     list: (base_url) => ({
       url: `${base_url}/models?pageSize=1000`,
       headers: (key) => keyIn('x-goog-api-key', key),
-      convert: (value) => named(asRecord(value).models, ({ name }) => afterSlash(name)),
+      convert: (value) => namedModels(asRecord(value).models, ({ name }) => afterSlash(name)),
     }),
   },
   mistral: {
     factory: 'createMistral',
-    reads: () => made(ChatAnswer),
+    createReader: () => readerOf(ChatAnswer),
     request: ({ parallel_tool_calls }) =>
       parallel_tool_calls === false ? { mistral: { parallelToolCalls: false } } : {},
     singleCalls: true,
@@ -135,7 +136,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   cohere: {
     factory: 'createCohere',
-    reads: () => made(CohereAnswer),
+    createReader: () => readerOf(CohereAnswer),
     dimensions: (outputDimension) => ({ cohere: { outputDimension } }),
     list: (base_url) => ({
       url: `${base_url.replace(/\/v2$/, '/v1')}/models?page_size=1000`,
@@ -167,14 +168,14 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     inPath: true,
     hears: true,
     files: () => ({ form: 'parts' }),
-    reads: () => made(GeminiAnswer),
+    createReader: () => readerOf(GeminiAnswer),
     returns: GEMINI,
     settings: ({ options: { project, region } }) => ({ project, location: region }),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
   },
 };
 
-const made =
+const readerOf =
   (Answer: new (context: EventAnswerContext) => EventAnswer) => (context: EventAnswerContext) =>
     new Answer(context);
 
@@ -222,7 +223,7 @@ function keyIn(name: string, key: string | null, more: Record<string, string> = 
   return new Headers(key === null ? more : { ...more, [name]: key });
 }
 
-function named(list: unknown, nameOf: (entry: Record<string, unknown>) => unknown): unknown {
+function namedModels(list: unknown, nameOf: (entry: Record<string, unknown>) => unknown): unknown {
   return Array.isArray(list) ? list.map((entry) => ({ id: nameOf(asRecord(entry)) })) : list;
 }
 
@@ -247,7 +248,7 @@ async function awsCredentials(
   const found = { ...asRecord(configFile[name]), ...asRecord(credentialsFile[name]) };
   const { aws_access_key_id, aws_secret_access_key, aws_session_token } = found;
   if (typeof aws_access_key_id !== 'string' || typeof aws_secret_access_key !== 'string')
-    throw unauthorised(
+    throw unauthorisedError(
       'There are no AWS credentials: no key, no AWS_ACCESS_KEY_ID in the daemon, and no key ' +
         `in the profile ${JSON.stringify(name)}.`,
     );

@@ -69,7 +69,7 @@ export class SdkFetch {
     const answered = await exchange.send({
       method: method === 'GET' ? 'GET' : 'POST',
       url: input instanceof globalThis.Request ? input.url : String(input),
-      headers: Object.fromEntries(filled(new Headers(headers))),
+      headers: Object.fromEntries(withoutEmptyHeaders(new Headers(headers))),
       ...this.bodyOf(body),
       model,
       secrets,
@@ -101,7 +101,10 @@ export class SdkFetch {
     const { model } = this.asking;
     if (typeof body !== 'string' || model === null) return { body: bytesOf(body) };
     const fitted = this.fit === undefined ? body : JSON.stringify(this.fit(JSON.parse(body)));
-    return { body: this.forms.body(model, fitted), instead: this.forms.instead(model, fitted) };
+    return {
+      body: this.forms.body(model, fitted),
+      instead: this.forms.retryBodyFor(model, fitted),
+    };
   }
 
   private guard(type: string) {
@@ -156,7 +159,7 @@ function webStream(
 }
 
 /** A package without a key sends an empty one. */
-function filled(headers: Headers): Headers {
+function withoutEmptyHeaders(headers: Headers): Headers {
   for (const [name, value] of [...headers])
     if (value.trim() === '' || value.trim() === 'Bearer') headers.delete(name);
   return headers;

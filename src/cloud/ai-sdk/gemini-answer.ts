@@ -10,7 +10,7 @@ import {
   isSet,
   listOf,
   noMedia,
-  unreadable,
+  unreadableError,
 } from '../remote/event-answer.ts';
 import { sum, usageOf } from '../remote/finish.ts';
 
@@ -35,7 +35,7 @@ export class GeminiAnswer extends EventAnswer {
     if (isSet(blockReason) && blockReason !== 'BLOCK_REASON_UNSPECIFIED')
       this.reason = 'PROHIBITED_CONTENT';
     if (Array.isArray(candidates)) this.takeCandidate(firstOf(candidates) ?? {});
-    else if (isSet(candidates)) throw unreadable();
+    else if (isSet(candidates)) throw unreadableError();
     else if (!isSet(usageMetadata)) this.foreignEvent(chunk);
   }
 
@@ -68,7 +68,7 @@ export class GeminiAnswer extends EventAnswer {
     if (isSet(inlineData ?? fileData)) throw noMedia(`a file (${file.mimeType})`);
     if (!isSet(functionCall)) return;
     const { id, name, args, partialArgs } = asRecord(functionCall);
-    if (isSet(partialArgs)) throw unreadable();
+    if (isSet(partialArgs)) throw unreadableError();
     const call = this.beginCall(id, name, asOpaque(THOUGHT, thoughtSignature));
     this.callText(call, argumentsOf(args));
   }

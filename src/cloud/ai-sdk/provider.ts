@@ -81,13 +81,13 @@ async function* streamAnswer(
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
   const { config, limits } = options;
-  const model = adapter.named(modelOf(request, config));
+  const model = adapter.nameForRequest(modelOf(request, config));
   refuseUnsendable(request, adapter);
   const secrets = await readSecrets(options, secretTexts(request));
   const asking = { key: secrets.place, model, secrets };
   const { fits } = adapter;
   const fit = fits && ((body: Record<string, unknown>) => fits(body, request));
-  const wanted = { expected: expected(config, adapter), forms: options.forms, fit };
+  const wanted = { expected: expectedBodyOf(config, adapter), forms: options.forms, fit };
   const sdk = new SdkFetch(upstream, asking, wanted, signal);
   let ended: 'complete' | 'broken' = 'broken';
   try {
@@ -110,7 +110,7 @@ async function* streamAnswer(
   }
 }
 
-function expected({ stream }: SdkOptions['config'], { isForeign, reads }: Adapter): Expected {
+function expectedBodyOf({ stream }: SdkOptions['config'], { isForeign, reads }: Adapter): Expected {
   if (reads !== null) return 'kept';
   if (isForeign) return 'any';
   return stream ? 'events' : 'whole';
@@ -126,12 +126,12 @@ async function readParts(
   if (reads === null || sdk.kept === null) return readAnswer(stream, { ...context, returns });
   for await (const part of stream)
     if (part.type === 'stream-start') refuseUnsupported(part.warnings);
-  const json_tool = addedTool(sdk.kept.sent, context.request);
+  const json_tool = findAddedTool(sdk.kept.sent, context.request);
   return readEvents(sdk.kept.body, reads({ ...context, json_tool }), context);
 }
 
 /** The tool that a package adds, for a model that gives JSON only as arguments. */
-function addedTool(sent: unknown, { response_format, tools = [] }: RunRequest): string | null {
+function findAddedTool(sent: unknown, { response_format, tools = [] }: RunRequest): string | null {
   if (response_format?.schema == null || typeof sent !== 'string') return null;
   const known = new Set(tools.map(({ name }) => name));
   const names = listOf(asRecord(JSON.parse(sent)).tools)
@@ -158,13 +158,15 @@ async function openAnswer(
     providerOptions: adapter.requestOptions(request),
     abortSignal: signal,
   };
-  return isStream ? (await model.doStream(options)).stream : whole(await model.doGenerate(options));
+  return isStream
+    ? (await model.doStream(options)).stream
+    : streamOfWhole(await model.doGenerate(options));
 }
 
 type Generated = Awaited<ReturnType<LanguageModelV4['doGenerate']>>;
 
 /** The parts of a whole answer, so that it is read and checked like a stream. */
-function whole({ content, finishReason, usage, warnings }: Generated) {
+function streamOfWhole({ content, finishReason, usage, warnings }: Generated) {
   return new ReadableStream<LanguageModelV4StreamPart>({
     start(controller) {
       controller.enqueue({ type: 'stream-start', warnings });
@@ -238,7 +240,7 @@ async function embedTexts(
   { texts, options: { dimensions }, ...request }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const model = adapter.named(request.model);
+  const model = adapter.nameForRequest(request.model);
   const secrets = await readSecrets(listing, texts);
   const asking = { key: secrets.place, model, secrets };
   const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);

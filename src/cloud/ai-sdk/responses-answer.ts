@@ -8,7 +8,7 @@ import {
   isSet,
   listOf,
   restOf,
-  unreadable,
+  unreadableError,
 } from '../remote/event-answer.ts';
 import { reasonOf, usageOf } from '../remote/finish.ts';
 
@@ -74,9 +74,9 @@ export class ResponsesAnswer extends EventAnswer {
         break;
       case 'response.failed':
       case 'response.cancelled':
-        throw this.reported(asRecord(response).error ?? { message: type });
+        throw this.reportedFailure(asRecord(response).error ?? { message: type });
       case 'error':
-        throw this.reported(event);
+        throw this.reportedFailure(event);
       default:
         if (!isSet(type)) this.foreignEvent(event);
     }
@@ -98,7 +98,7 @@ export class ResponsesAnswer extends EventAnswer {
 
   private complete(response: Fields, type: string): void {
     const { output, usage, error, incomplete_details } = response;
-    if (isSet(error)) throw this.reported(error);
+    if (isSet(error)) throw this.reportedFailure(error);
     for (const [index, item] of listOf(output).entries())
       this.takeItem(this.itemOf({ output_index: index }), asRecord(item), true);
     for (const item of this.items.values())
@@ -149,14 +149,14 @@ export class ResponsesAnswer extends EventAnswer {
   }
 
   private tell(item: Item, kind: TextKind, text: unknown): void {
-    if (typeof text !== 'string') throw unreadable();
+    if (typeof text !== 'string') throw unreadableError();
     this.text(kind, text);
     item[kind] += text;
   }
 
   private addArguments(item: Item, text: string): void {
     if (text === '') return;
-    if (item.call === undefined) throw unreadable();
+    if (item.call === undefined) throw unreadableError();
     this.callText(item.call, text);
     item.arguments += text;
   }

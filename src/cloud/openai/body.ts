@@ -1,4 +1,4 @@
-import { goesOn, placesOf } from '../../config/index.ts';
+import { canContinueAnswer, placesOf } from '../../config/index.ts';
 import { withExtra, withOpaque } from '../../contract/messages/opaque-forms.ts';
 import type { Message, MessagePart, RunRequest, Tool } from '../../contract/messages/parts.ts';
 import { isMedia, textOf } from '../../contract/messages/parts.ts';
@@ -26,10 +26,14 @@ export function chatBody(
   request: RunRequest,
 ): Body {
   const isOpenai = isOfOpenai({ base_url });
-  if (!goesOn(settings)) refuseContinued(request);
+  if (!canContinueAnswer(settings)) refuseContinued(request);
   const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
-  const { max_tokens, seed, logprobs, ...others } = sendable(request, isOpenai, placesOf(settings));
+  const { max_tokens, seed, logprobs, ...others } = toSendable(
+    request,
+    isOpenai,
+    placesOf(settings),
+  );
   return {
     ...others,
     [most]: max_tokens,
@@ -54,7 +58,7 @@ export function isOfOpenai({ base_url }: Pick<Settings, 'base_url'>): boolean {
 const OPENAI = /^https?:\/\/api\.openai\.com(?=[:/]|$)/i;
 
 /** Throws capability_missing for an option that the server would not know. */
-function sendable(
+function toSendable(
   request: RunRequest,
   isOpenai: boolean,
   places: ReturnType<typeof placesOf>,

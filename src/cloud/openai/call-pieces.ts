@@ -100,7 +100,7 @@ export class CallPieces {
     const isNamed = name !== '';
     const isWhole = isNamed && /^\s*[[{]/.test(text);
     const ofId = this.byId.get(id);
-    const fitting = this.fitting(index, ofId, isNamed, id !== '').filter(
+    const fitting = this.findFitting(index, ofId, isNamed, id !== '').filter(
       (begun) => !isNamed || begun.name === name,
     );
     const open = fitting.filter((begun) => !begun.arguments.isComplete);
@@ -113,7 +113,7 @@ export class CallPieces {
   }
 
   /** The calls with the id and index of a piece, as far as it has them. */
-  private fitting(
+  private findFitting(
     index: number | null,
     ofId: readonly Begun[] | undefined,
     isNamed: boolean,

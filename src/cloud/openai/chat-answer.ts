@@ -12,7 +12,7 @@ import {
   isSet,
   listOf,
   noMedia,
-  unreadable,
+  unreadableError,
 } from '../remote/event-answer.ts';
 import { tooMuch } from '../remote/failure.ts';
 import { reasonOf, speedIn, usageAfter } from '../remote/finish.ts';
@@ -55,7 +55,7 @@ export class ChatAnswer extends EventAnswer {
     if (Array.isArray(choices)) {
       const choice = firstOf(choices);
       if (choice !== undefined) this.takeChoice(choice);
-    } else if (isSet(choices)) throw unreadable();
+    } else if (isSet(choices)) throw unreadableError();
     else this.foreignEvent(chunk);
   }
 
@@ -84,7 +84,7 @@ export class ChatAnswer extends EventAnswer {
       this.takeContent(delta);
       this.takeCalls(delta);
     } else if (typeof delta === 'string') this.text('text', delta);
-    else if (isSet(delta)) throw unreadable();
+    else if (isSet(delta)) throw unreadableError();
     if (isRecord(message)) {
       if (!came.details) this.details.push(...objectsIn(message.reasoning_details));
       if (!came.reasoning) this.takeReasoning(message);
@@ -113,7 +113,7 @@ export class ChatAnswer extends EventAnswer {
       this.text('reasoning', textOf(thinking ?? text));
     else if (typeof text === 'string') this.text('text', text);
     else if (typeof refusal === 'string') this.text('refusal', refusal);
-    else if (type === 'text' || type === undefined) throw unreadable();
+    else if (type === 'text' || type === undefined) throw unreadableError();
     else if (/image|audio|file/.test(String(type))) throw noMedia('a file');
   }
 
@@ -155,11 +155,11 @@ export class ChatAnswer extends EventAnswer {
     if (isRecord(function_call)) this.takeCall({ index: 0, function: function_call });
     if (Array.isArray(tool_calls)) for (const piece of tool_calls) this.takeCall(piece);
     else if (isRecord(tool_calls)) this.takeCall(tool_calls);
-    else if (isSet(tool_calls)) throw unreadable();
+    else if (isSet(tool_calls)) throw unreadableError();
   }
 
   private takeCall(piece: unknown): void {
-    if (!isRecord(piece) || isSet(piece.custom)) throw unreadable();
+    if (!isRecord(piece) || isSet(piece.custom)) throw unreadableError();
     const { index, id, function: called } = piece;
     const { name, arguments: input } = isRecord(called) ? called : piece;
     const at = typeof index === 'string' && index.trim() !== '' ? Number(index) : index;

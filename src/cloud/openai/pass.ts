@@ -42,19 +42,19 @@ export async function passOn(
     const shown = type.includes('event-stream')
       ? withoutSplitKey(answer, secrets.key, provider_answer_bytes)
       : answer;
-    await take({ content_type: type, body: keeping(shown, kept, passed_answer_bytes) });
+    await take({ content_type: type, body: keepShortAnswer(shown, kept, passed_answer_bytes) });
     ended = 'complete';
     const { usage } = asRecord(parseForeignJson(Buffer.concat(kept).toString()));
     return { input_tokens: tokensSoFar(0, asRecord(usage).input_tokens) };
   } catch (thrown) {
-    throw signal.aborted ? thrown : unlessPath(streamFailure(thrown), path);
+    throw signal.aborted ? thrown : toPathFailure(streamFailure(thrown), path);
   } finally {
     await exchange.end(ended);
   }
 }
 
 /** Keeps a short answer, which may be JSON with the tokens of the request. */
-async function* keeping(
+async function* keepShortAnswer(
   body: AsyncIterable<Uint8Array>,
   kept: Uint8Array[],
   bytesMax: number,
@@ -69,7 +69,7 @@ async function* keeping(
 }
 
 /** A server without a path lacks the capability of that path. */
-export function unlessPath(failure: SvcError, path: string): SvcError {
+export function toPathFailure(failure: SvcError, path: string): SvcError {
   if (failure.code !== 'provider_not_found') return failure;
   return new SvcError('capability_missing', `The provider has no path ${path} at its base_url.`, {
     param: 'model',

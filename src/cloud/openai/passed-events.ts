@@ -32,14 +32,14 @@ export async function* withoutSplitKey(
     const whole = Buffer.concat(more);
     let from = 0;
     for (const { index, 0: end } of whole.toString('latin1').matchAll(EVENT_ENDS)) {
-      yield* shown(whole.subarray(from, index + end.length), texts, key);
+      yield* filterEvent(whole.subarray(from, index + end.length), texts, key);
       from = index + end.length;
     }
     rest = whole.subarray(from);
     more = [rest];
     size = rest.length;
   }
-  if (size > 0) yield* shown(Buffer.concat(more), texts, key);
+  if (size > 0) yield* filterEvent(Buffer.concat(more), texts, key);
   for (const place of texts.values()) yield* place.left();
 }
 
@@ -69,7 +69,11 @@ class Place {
   }
 }
 
-function* shown(came: Buffer, texts: Map<string, Place>, key: string | null): Iterable<Buffer> {
+function* filterEvent(
+  came: Buffer,
+  texts: Map<string, Place>,
+  key: string | null,
+): Iterable<Buffer> {
   const lines = came.toString('utf8').split(/\r\n|\n|\r/);
   const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5));
   const value = data.length === 0 ? undefined : readJson(data.join('\n'), 'one event');

@@ -18,7 +18,7 @@ import { Exchange, Upstream } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { chatBody, isOfOpenai } from './body.ts';
 import { ChatAnswer } from './chat-answer.ts';
-import { passOn, unlessPath } from './pass.ts';
+import { passOn, toPathFailure } from './pass.ts';
 import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
 
 export interface RemoteOptions {
@@ -100,7 +100,7 @@ async function* streamAnswer(
       model,
       secrets,
       signal,
-      instead: forms.instead(model, plain),
+      instead: forms.retryBodyFor(model, plain),
     });
     for await (const part of readEvents(answered.body, new ChatAnswer(context), context)) {
       if (signal.aborted) return;
@@ -207,7 +207,7 @@ async function rankDocuments(
     };
   } catch (thrown) {
     if (signal.aborted) throw thrown;
-    throw unlessPath(streamFailure(thrown), '/rerank');
+    throw toPathFailure(streamFailure(thrown), '/rerank');
   } finally {
     await exchange.end(ended);
   }

@@ -7,8 +7,8 @@ import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../../ports/providers.ts';
 import { type Returns, refuseUnsupported } from './call-options.ts';
 import { type Call, ToolCalls, unassigned } from './calls.ts';
-import { noMedia, unreadable } from './event-answer.ts';
-import { type RequestContext, toFailure, truncated } from './failure.ts';
+import { noMedia, unreadableError } from './event-answer.ts';
+import { type RequestContext, toFailure, truncatedError } from './failure.ts';
 import { finishPart, type SdkFinish, sdkReason, sdkUsage } from './finish.ts';
 import { Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
@@ -100,7 +100,8 @@ class Answer {
       case 'reasoning-file':
         throw noMedia(`a file (${part.mediaType})`);
       case 'finish':
-        if (this.finish !== null) throw truncated('The provider ended its answer more than once.');
+        if (this.finish !== null)
+          throw truncatedError('The provider ended its answer more than once.');
         this.finish = part;
     }
   }
@@ -111,7 +112,7 @@ class Answer {
     const { finish, context, calls } = this;
     if (finish !== null) calls.end();
     return () => {
-      if (finish === null) throw truncated();
+      if (finish === null) throw truncatedError();
       return finishPart(
         {
           reason: sdkReason(finish),
@@ -172,10 +173,11 @@ class Answer {
  */
 function errorPart(error: unknown, context: AnswerContext): SvcError {
   const { secrets } = context;
-  if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
+  if (error instanceof Error && error.name === 'AI_InvalidResponseDataError')
+    return truncatedError();
   const reported = statusOf(error, context);
   if (reported !== null) return reported;
   if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), context);
   const inside = parseUpstreamError('value' in error ? error.value : null, secrets);
-  return inside.message === null ? unreadable() : toFailure(inside, context);
+  return inside.message === null ? unreadableError() : toFailure(inside, context);
 }

@@ -1,7 +1,7 @@
 import type { CallName, Opaque } from '../../contract/messages/parts.ts';
 import { JsonMeter } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
-import { garbled, tooMuch } from './failure.ts';
+import { garbledError, tooMuch } from './failure.ts';
 import type { Pieces } from './pieces.ts';
 
 /** A tool call of the answer. */
@@ -39,7 +39,7 @@ export class ToolCalls {
    */
   begin(id: string, name: string, opaque?: Opaque): Call {
     const call = {
-      ...this.named(this.pieces.plain(id), this.pieces.plain(name)),
+      ...this.named(this.pieces.removeKey(id), this.pieces.removeKey(name)),
       isBlank: true,
       json: new JsonMeter(jsonBudgets.foreign),
     };
@@ -82,5 +82,5 @@ export class ToolCalls {
 const ID = /^[^\p{Cc}\p{Cs}]{1,256}$/u;
 
 export function unassigned() {
-  return garbled('The provider sent a piece of a tool call that belongs to no call.');
+  return garbledError('The provider sent a piece of a tool call that belongs to no call.');
 }

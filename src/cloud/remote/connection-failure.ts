@@ -1,7 +1,7 @@
 import { causesOf, isCertificateCode, systemCode } from '../../causes.ts';
 import { asExhausted } from '../../descriptors.ts';
 import { type ErrorCode, SvcError } from '../../errors.ts';
-import { truncated } from './failure.ts';
+import { truncatedError } from './failure.ts';
 
 /** The failure of a request without a response. */
 export function connectionFailure(thrown: unknown, base_url: string): SvcError {
@@ -18,7 +18,7 @@ export function connectionFailure(thrown: unknown, base_url: string): SvcError {
     what,
     retryable,
     code: ours = 'provider_unreachable',
-  } = CONNECTION[code ?? ''] ?? other(code, thrown);
+  } = CONNECTION[code ?? ''] ?? otherFailure(code, thrown);
   return new SvcError(
     ours,
     `The provider at ${base_url} ${what}${code === null ? '' : ` (${code})`}.`,
@@ -31,8 +31,9 @@ export function streamFailure(thrown: unknown): SvcError {
   const own = ownFailure(thrown);
   if (own !== null) return own;
   const code = systemCode(thrown);
-  if (code === REMOVED) return truncated('The provider was removed in the middle of its answer.');
-  return truncated(
+  if (code === REMOVED)
+    return truncatedError('The provider was removed in the middle of its answer.');
+  return truncatedError(
     code === null
       ? 'The provider sent an answer that could not be read to its end.'
       : `The provider broke the connection in the middle of its answer (${code}).`,
@@ -93,7 +94,7 @@ const CONNECTION: Record<string, Connection> = {
   },
 };
 
-function other(code: string | null, thrown: unknown): Connection {
+function otherFailure(code: string | null, thrown: unknown): Connection {
   if (isCertificateCode(code))
     return {
       what: 'has a certificate that is not trusted',

@@ -97,7 +97,7 @@ export class KeyBytes {
   }
 
   /** A text that came whole. */
-  static plain(key: string | null, text: string): string {
+  static removeKey(key: string | null, text: string): string {
     const filter = KeyBytes.of(key);
     if (filter === null) return text;
     return Buffer.concat([filter.take(Buffer.from(text)), filter.end()]).toString();

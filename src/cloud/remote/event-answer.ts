@@ -6,7 +6,13 @@ import { isRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../../ports/providers.ts';
 import { type Call, ToolCalls } from './calls.ts';
-import { garbled, type RequestContext, readJson, toFailure, truncated } from './failure.ts';
+import {
+  garbledError,
+  type RequestContext,
+  readJson,
+  toFailure,
+  truncatedError,
+} from './failure.ts';
 import { finishPart } from './finish.ts';
 import { type Output, Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
@@ -76,13 +82,13 @@ export abstract class EventAnswer {
     // The usual end. The error of the parser has a stack, which costs more than most answers.
     if (data === '[DONE]') this.hasEnded = true;
     if (this.hasEnded) return;
-    const event = data.length > SMALL ? readJson(data, 'one event') : parsed(data);
+    const event = data.length > SMALL ? readJson(data, 'one event') : tryParse(data);
     if (event === undefined) {
-      if (data.trim() !== '[DONE]' && this.reason === null) throw unreadable();
+      if (data.trim() !== '[DONE]' && this.reason === null) throw unreadableError();
       this.hasEnded = true;
     }
     if (isRecord(event)) this.read(event);
-    else if (isSet(event)) throw unreadable();
+    else if (isSet(event)) throw unreadableError();
   }
 
   /** Takes the whole answer of a server that does not stream. False if it is not such an answer. */
@@ -91,7 +97,7 @@ export abstract class EventAnswer {
   /** Adds the last outputs. Throws stream_truncated for an answer that was cut off. */
   end(): void {
     this.pieces.end();
-    if (this.reason === null) throw truncated();
+    if (this.reason === null) throw truncatedError();
     if (!this.isJsonCalled && this.beside !== '') this.pieces.add('text', this.beside);
     this.calls.end();
     this.pieces.endLogprobs();
@@ -109,7 +115,7 @@ export abstract class EventAnswer {
   }
 
   protected read(event: Fields): void {
-    if (isSet(event.error)) throw this.reported(event.error);
+    if (isSet(event.error)) throw this.reportedFailure(event.error);
     this.event(event);
   }
 
@@ -139,7 +145,7 @@ export abstract class EventAnswer {
 
   /** Null: its arguments are the text of the answer. `opaque`: what only its author can read. */
   protected beginCall(id: unknown, name: unknown, opaque?: Opaque): Call | null {
-    if (typeof name !== 'string' || name === '') throw unreadable();
+    if (typeof name !== 'string' || name === '') throw unreadableError();
     if (name !== this.context.json_tool)
       return this.calls.begin(typeof id === 'string' ? id : '', name, opaque);
     this.isJsonCalled = true;
@@ -156,11 +162,11 @@ export abstract class EventAnswer {
   protected foreignEvent(event: Fields): void {
     const reported = parseUpstreamError(event, this.context.secrets);
     if (reported.message !== null) throw toFailure(reported, this.context);
-    if (TEXTS.some((name) => isSet(event[name]) && event[name] !== '')) throw unreadable();
+    if (TEXTS.some((name) => isSet(event[name]) && event[name] !== '')) throw unreadableError();
   }
 
   /** An error inside the stream. Some servers put a status of HTTP in it. */
-  protected reported(error: unknown) {
+  protected reportedFailure(error: unknown) {
     const { secrets } = this.context;
     return (
       statusOf(error, this.context) ??
@@ -187,7 +193,7 @@ const TEXTS = [
 /** No shorter text has so many levels or values that they take time or stack. */
 const SMALL = 1024;
 
-function parsed(data: string): unknown {
+function tryParse(data: string): unknown {
   try {
     return JSON.parse(data);
   } catch {
@@ -199,8 +205,8 @@ export function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-export function unreadable() {
-  return garbled(
+export function unreadableError() {
+  return garbledError(
     'The provider sent an event that cannot be understood, so its answer is not complete.',
   );
 }
@@ -219,7 +225,7 @@ const MEDIA_MAX = 100;
 export function firstOf(choices: readonly unknown[]): Fields | undefined {
   for (const choice of choices) {
     if (choice === null) continue;
-    if (!isRecord(choice)) throw unreadable();
+    if (!isRecord(choice)) throw unreadableError();
     if (Number(choice.index ?? 0) === 0) return choice;
   }
   return undefined;
@@ -228,7 +234,7 @@ export function firstOf(choices: readonly unknown[]): Fields | undefined {
 /** The missing rest of a text that came in pieces, and then whole. */
 export function restOf(came: string, whole: string): string {
   if (whole.startsWith(came)) return whole.slice(came.length);
-  if (whole.length > came.length) throw unreadable();
+  if (whole.length > came.length) throw unreadableError();
   return '';
 }
 

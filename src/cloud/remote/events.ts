@@ -31,7 +31,7 @@ export function guardEvents(
   return new TransformStream({
     async transform(chunk, controller) {
       total += chunk.length;
-      if (form === 'unknown') form = beginning(chunk);
+      if (form === 'unknown') form = formOfBeginning(chunk);
       if (form !== 'events') document += decoder.decode(chunk, { stream: true });
       if (form !== 'events' && total > limits.provider_event_bytes) {
         read(undefined);
@@ -59,7 +59,7 @@ export function guardEvents(
 }
 
 /** `{`, `[` and `<` begin no line of an event. */
-function beginning(chunk: Uint8Array): 'unknown' | 'events' | 'document' {
+function formOfBeginning(chunk: Uint8Array): 'unknown' | 'events' | 'document' {
   const first = chunk.find((byte) => !SPACE.has(byte));
   if (first === undefined) return 'unknown';
   return DOCUMENT.has(first) ? 'document' : 'events';

@@ -47,7 +47,7 @@ export function statusFailure(
   }
   const tellsCause = error.means === 'no_credit' || WORDY.has(status);
   const byCode = tellsCause && error.means !== null ? MEANINGS[error.means] : undefined;
-  const meaning = own ?? byCode ?? (status === 401 ? unauthorised(key) : STATUSES[status]);
+  const meaning = own ?? byCode ?? (status === 401 ? unauthorisedMeaning(key) : STATUSES[status]);
   if (meaning !== undefined) return failure(meaning);
   if (status >= 500) return failure({ code: 'provider_failed', what: 'The provider failed' });
   if (status < 400)
@@ -61,7 +61,7 @@ export function statusFailure(
 /** Statuses that refuse a long prompt. The words of 429 may be about the tokens of a minute. */
 const WORDY: ReadonlySet<number> = new Set([400, 413, 422, 500]);
 
-function unauthorised(key: string | null): Meaning {
+function unauthorisedMeaning(key: string | null): Meaning {
   return {
     code: 'provider_unauthorised',
     what:
@@ -178,7 +178,7 @@ function statusOfCode(code: string): number {
 }
 
 /** The one failure of an incomplete answer. The text so far is kept. */
-export function truncated(
+export function truncatedError(
   message = 'The provider ended its answer without a finish reason.',
 ): SvcError {
   return new SvcError('stream_truncated', message, { retryable: true, lost: true });
@@ -188,7 +188,7 @@ export function truncated(
  * The stream contains data outside the protocol. Text behind it is not delivered. Not retried: the
  * answer would be identical, and billed again.
  */
-export function garbled(message: string): SvcError {
+export function garbledError(message: string): SvcError {
   return new SvcError(
     'stream_garbled',
     `${message} It is not retried: the answer would be identical.`,
@@ -221,7 +221,7 @@ export function readJson(text: string, what: string): unknown {
   try {
     return readForeignJson(text, jsonBudgets.foreign);
   } catch (thrown) {
-    throw named(thrown, what);
+    throw withSubject(thrown, what);
   }
 }
 
@@ -232,11 +232,11 @@ export function readBody(
   budget: JsonBudget,
 ): Promise<unknown> {
   return readJsonBody(body, new JsonMeter(budget)).catch((thrown) => {
-    throw named(thrown, what);
+    throw withSubject(thrown, what);
   });
 }
 
-function named(thrown: unknown, what: string): unknown {
+function withSubject(thrown: unknown, what: string): unknown {
   return thrown instanceof JsonExcess ? tooMuch(what, thrown) : thrown;
 }
 

@@ -2,7 +2,7 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { FinishReason, Usage } from '../../../machines/run/context.ts';
 import { asRecord, isRecord } from '../../json.ts';
 import type { OutputPart } from '../../ports/providers.ts';
-import { truncated } from './failure.ts';
+import { truncatedError } from './failure.ts';
 import { type Secrets, sanitize } from './upstream-error.ts';
 
 export type SdkFinish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
@@ -36,7 +36,7 @@ export function finishPart(
 ): OutputPart {
   if (reason === undefined) {
     const named = raw === null ? null : sanitize(raw, secrets);
-    throw truncated(
+    throw truncatedError(
       named === null
         ? undefined
         : `The provider ended its answer with the reason ${JSON.stringify(named)}, which is ` +
@@ -44,7 +44,7 @@ export function finishPart(
     );
   }
   if (reason === 'tool_calls' && calls === 0)
-    throw truncated('The provider ended its answer with tool calls, but sent none.');
+    throw truncatedError('The provider ended its answer with tool calls, but sent none.');
   return {
     type: 'finish',
     finish_reason: reason === 'stop' && calls > 0 ? 'tool_calls' : reason,
@@ -70,12 +70,12 @@ export function sdkReason({ finishReason }: SdkFinish): FinishReason | undefined
 export function usageOf(
   counts: Record<'input' | 'output' | 'cached' | 'reasoning', unknown> & { written?: unknown },
 ): Usage {
-  const cached = whole(counts.cached);
-  const written = whole(counts.written);
-  const reasoning = whole(counts.reasoning);
+  const cached = toCount(counts.cached);
+  const written = toCount(counts.written);
+  const reasoning = toCount(counts.reasoning);
   return {
-    input_tokens: whole(counts.input),
-    output_tokens: whole(counts.output),
+    input_tokens: toCount(counts.input),
+    output_tokens: toCount(counts.output),
     ...(cached === null ? {} : { cached_tokens: cached }),
     ...(written ? { cache_write_tokens: written } : {}),
     ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
@@ -90,12 +90,12 @@ export function readUsage(value: unknown): Usage {
   const usage = asRecord(value);
   const input = asRecord(usage.prompt_tokens_details ?? usage.input_tokens_details);
   const output = asRecord(usage.completion_tokens_details ?? usage.output_tokens_details);
-  const read = whole(usage.cache_read_input_tokens);
-  const written = whole(usage.cache_creation_input_tokens);
-  const [total, part] = [whole(usage.prompt_tokens), whole(usage.input_tokens)];
+  const read = toCount(usage.cache_read_input_tokens);
+  const written = toCount(usage.cache_creation_input_tokens);
+  const [total, part] = [toCount(usage.prompt_tokens), toCount(usage.input_tokens)];
   const prompt = total ?? (part === null ? null : part + (read ?? 0) + (written ?? 0));
-  const answer = whole(usage.completion_tokens) ?? whole(usage.output_tokens);
-  const reasoning = whole(output.reasoning_tokens);
+  const answer = toCount(usage.completion_tokens) ?? toCount(usage.output_tokens);
+  const reasoning = toCount(output.reasoning_tokens);
   // xAI counts the tokens of reasoning beside those of the answer. Only the total shows it.
   const isBeside =
     reasoning !== null && usage.total_tokens === (prompt ?? 0) + (answer ?? 0) + reasoning;
@@ -103,9 +103,9 @@ export function readUsage(value: unknown): Usage {
     input: prompt,
     output: isBeside ? (answer ?? 0) + reasoning : answer,
     cached:
-      whole(input.cached_tokens) ??
-      whole(usage.cached_tokens) ??
-      whole(usage.prompt_cache_hit_tokens) ??
+      toCount(input.cached_tokens) ??
+      toCount(usage.cached_tokens) ??
+      toCount(usage.prompt_cache_hit_tokens) ??
       read,
     written,
     reasoning,
@@ -146,7 +146,7 @@ export function speedIn(chunk: Record<string, unknown>): number | null {
   const { predicted_n, predicted_ms } = asRecord(chunk.timings);
   const usage = asRecord(chunk.usage ?? asRecord(chunk.x_groq).usage);
   const seconds = usage.completion_time ?? asRecord(chunk.time_info).completion_time;
-  const tokens = whole(predicted_n) ?? whole(usage.completion_tokens) ?? 0;
+  const tokens = toCount(predicted_n) ?? toCount(usage.completion_tokens) ?? 0;
   const ms = Number(predicted_ms ?? Number(seconds) * 1000);
   const speed = (tokens / ms) * 1000;
   return tokens > 1 && ms > 0 && speed < SPEED_MAX ? speed : null;
@@ -161,7 +161,7 @@ export function sum(...counts: unknown[]): number | undefined {
   return known.length === 0 ? undefined : known.reduce((all, count) => all + count, 0);
 }
 
-function whole(value: unknown): number | null {
+function toCount(value: unknown): number | null {
   return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : null;
 }
 

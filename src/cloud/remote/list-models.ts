@@ -120,9 +120,9 @@ function toRecord(
   const meta = asRecord(entry.meta);
   return {
     ...namedModel(provider, name),
-    size_bytes: positive(meta.size),
-    parameters: positive(meta.n_params),
-    context_length: positive(
+    size_bytes: firstPositive(meta.size),
+    parameters: firstPositive(meta.n_params),
+    context_length: firstPositive(
       entry.context_length,
       entry.max_model_len,
       entry.context_window,
@@ -134,7 +134,7 @@ function toRecord(
 }
 
 /** The first positive integer. Servers use several names for the same value. */
-function positive(...values: unknown[]): number | null {
+function firstPositive(...values: unknown[]): number | null {
   return (
     values.find((value): value is number => Number.isSafeInteger(value) && Number(value) > 0) ??
     null

@@ -57,7 +57,7 @@ export class Pieces {
       this.endFilters();
       this.addPart(kind);
     }
-    const text = this.whole(kind, delta, call);
+    const text = this.takeWhole(kind, delta, call);
     this.push(kind, this.key === null ? text : this.withoutKey(text, kind, call), call);
   }
 
@@ -91,7 +91,7 @@ export class Pieces {
   /** The key of the provider is never in it. Throws stream_oversized. */
   private mayKeep({ form, data }: Opaque): boolean {
     this.count(data, Buffer.byteLength(form));
-    return this.plain(data) === data;
+    return this.removeKey(data) === data;
   }
 
   addLogprobs(logprobs: readonly TokenLogprob[]): void {
@@ -111,7 +111,7 @@ export class Pieces {
   }
 
   /** A text that came whole. */
-  plain(text: string): string {
+  removeKey(text: string): string {
     const filter = KeyFilter.of(this.key);
     return filter === null ? text : filter.take(text) + filter.end();
   }
@@ -159,7 +159,7 @@ export class Pieces {
   }
 
   /** The text without half a character at its end. That half waits for the other one. */
-  private whole(kind: Kind, delta: string, call?: CallName): string {
+  private takeWhole(kind: Kind, delta: string, call?: CallName): string {
     if (this.halves.size === 0 && !endsInHalf(delta)) return delta.toWellFormed();
     const name = textName(kind, call);
     const text = (this.halves.get(name)?.half ?? '') + delta;

@@ -23,16 +23,19 @@ export class RequestForms {
   body(model: string, plain: Body | string): string {
     const changes = this.learned.get(model);
     if (changes === undefined) return typeof plain === 'string' ? plain : JSON.stringify(plain);
-    return JSON.stringify(changed(objectOf(plain), changes));
+    return JSON.stringify(withChanges(objectOf(plain), changes));
   }
 
   /** The same after a refusal that names a field. Each change is tried once, then it is null. */
-  instead(model: string, plain: Body | string): (status: number, words: string) => string | null {
+  retryBodyFor(
+    model: string,
+    plain: Body | string,
+  ): (status: number, words: string) => string | null {
     const tried = new Set<Change>();
     return (status, words) => {
       if (!REFUSALS.has(status) || !UNKNOWN.test(words)) return null;
       const before = this.learned.get(model) ?? [];
-      const sent = changed(objectOf(plain), before);
+      const sent = withChanges(objectOf(plain), before);
       const change = CHANGES.find((one) => !tried.has(one) && refuses(words, sent, one));
       if (change === undefined) return null;
       tried.add(change);
@@ -72,7 +75,7 @@ function has(text: string, name: string): boolean {
   return new RegExp(`(^|\\W)${name}(\\W|$)`).test(text);
 }
 
-function changed(body: Body, changes: readonly Change[]): Body {
+function withChanges(body: Body, changes: readonly Change[]): Body {
   const all = { ...body };
   for (const { field, to } of changes) {
     const value = all[field];

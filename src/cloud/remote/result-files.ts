@@ -76,19 +76,19 @@ export class FileRefusals {
     stream: (request: RunRequest) => AsyncGenerator<T>,
   ): AsyncGenerator<T> {
     const { model } = request;
-    const asked = (where: FilePlace) =>
+    const sendWith = (where: FilePlace) =>
       stream({ ...request, messages: placeFiles(request.messages, where) });
     if (!request.messages.some(hasFiles)) return yield* stream(request);
-    if (place.form === 'none' || this.models.has(model)) return yield* asked(NO_FILES);
+    if (place.form === 'none' || this.models.has(model)) return yield* sendWith(NO_FILES);
     let isBegun = false;
     try {
-      for await (const part of asked(place)) {
+      for await (const part of sendWith(place)) {
         isBegun = true;
         yield part;
       }
     } catch (thrown) {
       if (isBegun || !refusesFiles(thrown)) throw thrown;
-      for await (const part of asked(NO_FILES)) {
+      for await (const part of sendWith(NO_FILES)) {
         // Only now it is known that the files were the cause.
         this.note(model, thrown);
         yield part;

@@ -43,29 +43,29 @@ export function requestFailure(thrown: unknown, context: Asking): SvcError {
   return streamFailure(thrown);
 }
 
-const refusal = (code: ErrorCode, message: string) =>
+const refusalError = (code: ErrorCode, message: string) =>
   new SvcError(code, message, { retryable: false });
 
 /** By the name of the error. */
 const REFUSALS: Record<string, (error: Record<string, unknown>) => SvcError> = {
   AI_UnsupportedFunctionalityError: ({ functionality }) =>
-    refusal(
+    refusalError(
       'capability_missing',
       `The provider cannot be asked for ${shortName(functionality) ?? 'a part of the request'}.`,
     ),
   AI_LoadAPIKeyError: () =>
-    refusal('provider_unauthorised', 'The provider asks for a key, and none is configured.'),
+    refusalError('provider_unauthorised', 'The provider asks for a key, and none is configured.'),
   AI_LoadSettingError: () =>
-    refusal('provider_unauthorised', 'The adapter lacks a setting, such as credentials.'),
+    refusalError('provider_unauthorised', 'The adapter lacks a setting, such as credentials.'),
   AI_InvalidPromptError: () =>
-    refusal('provider_rejected', 'The adapter does not take a conversation of this form.'),
+    refusalError('provider_rejected', 'The adapter does not take a conversation of this form.'),
   AI_InvalidArgumentError: () =>
-    refusal('provider_rejected', 'The adapter does not take a value of the request.'),
+    refusalError('provider_rejected', 'The adapter does not take a value of the request.'),
   AI_TooManyEmbeddingValuesForCallError: () =>
-    refusal('provider_rejected', 'The provider takes fewer texts at one time.'),
+    refusalError('provider_rejected', 'The provider takes fewer texts at one time.'),
   AI_TypeValidationError: () =>
-    refusal('provider_failed', 'The provider answers in another form than its adapter reads.'),
-  AI_NoSuchModelError: () => refusal('model_unknown', 'The adapter does not have this model.'),
+    refusalError('provider_failed', 'The provider answers in another form than its adapter reads.'),
+  AI_NoSuchModelError: () => refusalError('model_unknown', 'The adapter does not have this model.'),
 };
 
 /** The name of a function of the SDK. Anything longer may be a part of the prompt. */

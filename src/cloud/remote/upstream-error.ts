@@ -51,9 +51,10 @@ function reportedIn(value: unknown): Reported {
   const error = asRecord(outer.error ?? asRecord(outer.response).error ?? exception);
   const [fault] = Array.isArray(outer.detail) ? outer.detail : [];
   const { raw } = asRecord(error.metadata);
-  const behind = typeof raw === 'string' ? parseForeignJson(raw.slice(0, WORDS_MAX)) : undefined;
+  const innerError =
+    typeof raw === 'string' ? parseForeignJson(raw.slice(0, WORDS_MAX)) : undefined;
   const message = [
-    behind === undefined ? raw : reportedIn(behind).message,
+    innerError === undefined ? raw : reportedIn(innerError).message,
     error.message,
     outer.error,
     outer.message,

@@ -111,7 +111,7 @@ export class Exchange {
       request.signal.throwIfAborted();
       const body = await this.dispatch(request);
       const { status, headers } = await body.head();
-      if (status >= 300) return await this.refused(status, headers, body, request);
+      if (status >= 300) return await this.handleRefusal(status, headers, body, request);
       refuseEncoding(headers);
       return { headers: withoutKey(headers, request.secrets.key), body };
     } catch (thrown) {
@@ -154,7 +154,7 @@ export class Exchange {
     signal.addEventListener('abort', abort);
     this.forget = () => signal.removeEventListener('abort', abort);
     const { origin, path, isInside } = this.upstream.placeOf(url);
-    if (model !== null && !isInside) throw leadsElsewhere(model);
+    if (model !== null && !isInside) throw leadsElsewhereError(model);
     dispatcher.dispatch(
       { method, origin, path, headers: { ...OWN_HEADERS, ...headers }, body: body ?? null },
       incoming,
@@ -163,7 +163,7 @@ export class Exchange {
   }
 
   /** Throws the refusal, unless another form of the request is accepted. */
-  private async refused(
+  private async handleRefusal(
     status: number,
     headers: IncomingHttpHeaders,
     body: Incoming,
@@ -174,7 +174,7 @@ export class Exchange {
     const text = await readBounded(body, provider_error_bytes, encoding).catch(() => null);
     const { model, secrets } = request;
     // The filter has not seen compressed bytes.
-    const plain = text === null ? null : KeyBytes.plain(secrets.key, text);
+    const plain = text === null ? null : KeyBytes.removeKey(secrets.key, text);
     const value = errorBody(plain, headers['content-type']);
     const instead = request.instead?.(status, wordsIn(value)) ?? null;
     if (instead !== null) return this.send({ ...request, body: instead });
@@ -194,7 +194,7 @@ function filterFor({ 'content-type': type = '' }: IncomingHttpHeaders, key: stri
 
 function withoutKey(headers: IncomingHttpHeaders, key: string | null): IncomingHttpHeaders {
   if (KeyBytes.of(key) === null) return headers;
-  const plain = (text: string) => KeyBytes.plain(key, text);
+  const plain = (text: string) => KeyBytes.removeKey(key, text);
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [
       plain(name),
@@ -203,7 +203,7 @@ function withoutKey(headers: IncomingHttpHeaders, key: string | null): IncomingH
   );
 }
 
-function leadsElsewhere(model: string): SvcError {
+function leadsElsewhereError(model: string): SvcError {
   return new SvcError(
     'model_unknown',
     `The name ${JSON.stringify(model.slice(0, SHOWN_MAX))} leads out of the address of the ` +
@@ -258,7 +258,7 @@ class Connections {
   }
 
   async acquire(): Promise<Dispatcher> {
-    const dispatcher = this.idle.pop() ?? this.watched(await this.make());
+    const dispatcher = this.idle.pop() ?? this.watch(await this.make());
     this.busy.add(dispatcher);
     return dispatcher;
   }
@@ -282,7 +282,7 @@ class Connections {
     );
   }
 
-  private watched(dispatcher: Dispatcher): Dispatcher {
+  private watch(dispatcher: Dispatcher): Dispatcher {
     return dispatcher
       .on('connect', () => this.open.add(dispatcher))
       .on('disconnect', () => this.open.delete(dispatcher));

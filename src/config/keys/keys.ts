@@ -1,6 +1,6 @@
 import type { ProviderKeys } from '../../ports/keys.ts';
 import { splitReference } from '../key-reference.ts';
-import { checkKey, readKeyFile, unauthorised } from './key-file.ts';
+import { checkKey, readKeyFile, unauthorisedError } from './key-file.ts';
 import type { StoredKeys } from './stored-keys.ts';
 
 /**
@@ -33,7 +33,7 @@ export function fixedKey(key: string): ProviderKeys {
 function readVariable(name: string, env: NodeJS.ProcessEnv): string {
   const text = env[name]?.trim() ?? '';
   if (text === '')
-    throw unauthorised(
+    throw unauthorisedError(
       `The variable ${name} for the key is not set in the environment of the daemon.`,
     );
   return checkKey(text, `The variable ${name}`);

@@ -7,7 +7,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { KeyOwner, KeyPlace, LoginStore } from '../../ports/keys.ts';
-import { checkKey, readKeyFile, unauthorised } from './key-file.ts';
+import { checkKey, readKeyFile, unauthorisedError } from './key-file.ts';
 
 /**
  * The keys that `svc provider key` stores: a file for each provider in the folder `keys`.
@@ -33,7 +33,7 @@ export class StoredKeys {
     const entry = await this.find(id);
     if (entry === null) return null;
     if (entry.for !== addressOf(config))
-      throw unauthorised(
+      throw unauthorisedError(
         `The stored key of ${id} is for ${entry.for}, but the provider has another address ` +
           `now. Store it again: svc provider key ${id}`,
       );
@@ -83,7 +83,7 @@ export class StoredKeys {
 
   private async find(id: string): Promise<Entry | null> {
     // Each request asks, and most providers have no file: a failed open costs far more.
-    if (!exists(this.file(id))) {
+    if (!mayExist(this.file(id))) {
       this.places.delete(id);
       return null;
     }
@@ -96,7 +96,7 @@ export class StoredKeys {
       throw error;
     }
     const entry = v.safeParse(entrySchema, parseForeignJson(text));
-    if (!entry.success) throw unauthorised(`${what(id)} is damaged. Store it again.`);
+    if (!entry.success) throw unauthorisedError(`${what(id)} is damaged. Store it again.`);
     this.places.set(id, entry.output.key === null ? 'keychain' : 'file');
     return entry.output;
   }
@@ -105,13 +105,13 @@ export class StoredKeys {
     const known = account === null ? undefined : this.recent.get(account);
     if (known !== undefined || account === null) return known ?? '';
     const key = await this.keychain.read(account).catch((error: unknown) => {
-      throw unauthorised(
+      throw unauthorisedError(
         `The key of ${id} is in the keychain, which does not answer the daemon.`,
         error,
       );
     });
     if (key === null)
-      throw unauthorised(`The keychain has no key of ${id} any more. Store it again.`);
+      throw unauthorisedError(`The keychain has no key of ${id} any more. Store it again.`);
     this.recent.set(account, key);
     return key;
   }
@@ -143,7 +143,7 @@ export class StoredKeys {
 }
 
 /** True as well if that cannot be found out: the read says why. */
-function exists(file: string): boolean {
+function mayExist(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch {
@@ -222,7 +222,7 @@ async function withEntry<T>(
   try {
     const { AsyncEntry } = await import('@napi-rs/keyring');
     const entry = new AsyncEntry(SERVICE, account, { linux: { store: 'secret-service' } });
-    return await within(use(entry));
+    return await withTimeout(use(entry));
   } catch (error) {
     if (isAbsent(error)) return null as T;
     throw new SvcError('keychain_unavailable', undefined, { cause: error });
@@ -236,7 +236,7 @@ function isNoEntry(error: unknown): boolean {
 /** A keychain that is locked can wait for a person for ever. */
 const ANSWER_MS = 20_000;
 
-async function within<T>(work: Promise<T>): Promise<T> {
+async function withTimeout<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error('the keychain does not answer')), ANSWER_MS);

@@ -231,7 +231,10 @@ export const knownProviders = {
 } as const satisfies Record<string, KnownProvider>;
 
 /** Whether svc starts the server, and it continues a message of the assistant. */
-export function goesOn(config: { like?: string | null; command?: object | null }): boolean {
+export function canContinueAnswer(config: {
+  like?: string | null;
+  command?: object | null;
+}): boolean {
   const { like = null, command = null } = config;
   return like !== null && command !== null && knownProvider(like)?.continues === true;
 }

@@ -8,7 +8,7 @@ import { type ProviderConfig, readProvider, withDefaults } from './provider.ts';
  * to start: that is code with the rights of the daemon. Throws the errors of `readProvider`, with
  * `where` at the beginning, and invalid_request for a package or a command.
  */
-export function addedProvider(id: string, config: unknown, where: string): ProviderConfig {
+export function readAddedProvider(id: string, config: unknown, where: string): ProviderConfig {
   const settings = readProvider(id, config, where, 'invalid_request');
   refuseCode(settings);
   return settings;
@@ -38,9 +38,9 @@ function refuseCode({ adapter, command }: ProviderConfig): void {
  * 3. The key goes to no other server. A change of the server drops its reference, unless the change
  *    names one.
  *
- * Throws the errors of `addedProvider`.
+ * Throws the errors of `readAddedProvider`.
  */
-export function changedProvider(
+export function applyProviderChange(
   id: string,
   present: ProviderConfig,
   change: Readonly<Record<string, unknown>>,
@@ -50,8 +50,8 @@ export function changedProvider(
   const wanted = (set: Record<string, unknown>) =>
     readProvider(id, { ...set, ...values, ...merged }, where, 'invalid_request');
   const merged = {
-    ...(headers === undefined ? {} : { headers: mergedNames(present.headers, headers) }),
-    ...(options === undefined ? {} : { options: mergedNames(present.options, options) }),
+    ...(headers === undefined ? {} : { headers: mergeNames(present.headers, headers) }),
+    ...(options === undefined ? {} : { options: mergeNames(present.options, options) }),
   };
   const set = settingsOf(id, present);
   const next = wanted(set);
@@ -76,7 +76,7 @@ function settingsOf(id: string, present: ProviderConfig): Record<string, unknown
 }
 
 /** A malformed value stays as it is, and is refused later. */
-function mergedNames(present: Readonly<Record<string, string>>, change: unknown): unknown {
+function mergeNames(present: Readonly<Record<string, string>>, change: unknown): unknown {
   if (typeof change !== 'object' || change === null || Array.isArray(change)) return change;
   const all: Record<string, unknown> = { ...present, ...change };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));

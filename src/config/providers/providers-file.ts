@@ -18,13 +18,13 @@ export function providersFile(configFile: string): string {
 /** The providers in the file, not checked yet; none without a file. Throws config_invalid. */
 export function readAddedProviders(configFile: string): {
   providers: Property[];
-  where: ConfigText['where'];
+  locate: ConfigText['locate'];
 } {
   const file = providersFile(configFile);
   const text = readConfigText(file);
   return text?.root === undefined
-    ? { providers: [], where: () => file }
-    : { providers: properties(text, text.root, 'providers.json'), where: text.where };
+    ? { providers: [], locate: () => file }
+    : { providers: properties(text, text.root, 'providers.json'), locate: text.locate };
 }
 
 /** Adds a provider, or replaces it. Throws provider_exists, config_invalid, home_unusable, busy. */
@@ -41,7 +41,7 @@ export function saveProvider(
         `A provider ${id} is configured already, at ${place}.`,
         { param: 'id', hint: 'Restart svc to use it, or choose another name.' },
       );
-    return { ...providers, [id]: written(config) };
+    return { ...providers, [id]: toFileFields(config) };
   });
 }
 
@@ -91,11 +91,11 @@ function placeInConfig(configFile: string, id: string): string | null {
   );
   const found =
     group && properties(config, group.value, 'providers').find(({ name }) => name === id);
-  return found === undefined ? null : config.where(found.node.offset);
+  return found === undefined ? null : config.locate(found.node.offset);
 }
 
 /** The form in which a later start reads the same settings. */
-function written(config: ProviderConfig): Providers {
+function toFileFields(config: ProviderConfig): Providers {
   const hasRow = config.like !== null;
   return Object.fromEntries(
     Object.entries(config).filter(([field, value]) => {

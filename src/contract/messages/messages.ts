@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { wrong } from '../check.ts';
+import { invalidRequest } from '../check.ts';
 import { audioFormats, fileTypeOf, isBase64 } from '../options.ts';
 import { anything, flag, name, object, oneOf, text, whole } from '../vocabulary.ts';
 import type { MediaPart, Message, MessagePart, Role } from './parts.ts';
@@ -116,23 +116,24 @@ const PARTS_OF: Readonly<Record<Role, ReadonlySet<MessagePart['type']>>> = {
  * each tool result follows its call. Throws invalid_request with the path of the part as `param`.
  */
 export function checkMessages(messages: readonly Message[]): void {
-  if (messages.length === 0) throw wrong('messages', 'messages must have at least one message.');
+  if (messages.length === 0)
+    throw invalidRequest('messages', 'messages must have at least one message.');
   const calls = new Set<string>();
   for (const [index, { role, content }] of messages.entries()) {
     const at = `messages.${index}.content`;
     if (content.length === 0 && role !== 'assistant')
-      throw wrong(at, `${at} must have at least one part.`);
+      throw invalidRequest(at, `${at} must have at least one part.`);
     for (const [place, part] of content.entries()) {
       const param = `${at}.${place}`;
       if (!PARTS_OF[role].has(part.type))
-        throw wrong(
+        throw invalidRequest(
           param,
           `${param} has the type ${part.type}, which no message of the ${role} has.`,
         );
       if ('media_type' in part) checkMedia(part, param);
       if (part.type === 'tool_call') calls.add(part.id);
       if (part.type === 'tool_result' && !calls.has(part.id))
-        throw wrong(
+        throw invalidRequest(
           param,
           `${param} answers the tool call ${JSON.stringify(part.id)}, which is in no ` +
             'message before it.',
@@ -142,9 +143,10 @@ export function checkMessages(messages: readonly Message[]): void {
 }
 
 function checkMedia({ type, media_type, data }: MediaPart, param: string): void {
-  if (!isBase64(data)) throw wrong(param, `${param} has data of type ${type} that is not base64.`);
+  if (!isBase64(data))
+    throw invalidRequest(param, `${param} has data of type ${type} that is not base64.`);
   if (fileTypeOf(data) !== media_type)
-    throw wrong(
+    throw invalidRequest(
       param,
       `${param} is no ${media_type}: its first bytes are of another kind of file.`,
     );

@@ -250,7 +250,7 @@ export function countOpaque(parts: readonly MessagePart[], author: Author) {
 }
 
 /** Opaque data that a client sends back in one of these forms belongs to the requested model. */
-export function ownedBy(
+export function assignAuthor(
   messages: readonly Message[],
   { provider, model }: Author,
   forms: readonly string[],
@@ -259,10 +259,12 @@ export function ownedBy(
     const opaque = opaqueIn(part);
     return opaque !== undefined && opaque.provider === undefined && forms.includes(opaque.form);
   };
-  const owned = (part: MessagePart) =>
+  const withOwner = (part: MessagePart) =>
     isSent(part) ? { ...part, opaque: { ...(opaqueIn(part) as Opaque), provider, model } } : part;
   return messages.map((message) =>
-    message.content.some(isSent) ? { ...message, content: message.content.map(owned) } : message,
+    message.content.some(isSent)
+      ? { ...message, content: message.content.map(withOwner) }
+      : message,
   );
 }
 

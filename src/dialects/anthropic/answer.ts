@@ -5,9 +5,9 @@ import type { Opaque, OutputPart, ReasoningPart } from '../../contract/messages/
 import { REDACTED } from '../../contract/messages/parts.ts';
 import { argumentsObject } from '../../json.ts';
 import type { Answer } from '../answer.ts';
-import { idIn } from '../ids.ts';
+import { toApiId } from '../ids.ts';
 import type { AnswerEnd } from '../pieces.ts';
-import { sealed, sealedBeside, unsealed } from '../seal.ts';
+import { sealBeside, sealOpaque, unsealOpaque } from '../seal.ts';
 import { toolOfCall } from '../served-calls.ts';
 
 /** An answer in the form of Anthropic's API. */
@@ -19,13 +19,13 @@ export function emptyMessage(
   input_tokens: number | null = null,
 ): object {
   return {
-    id: idIn('msg_', run.id),
+    id: toApiId('msg_', run.id),
     type: 'message',
     role: 'assistant',
     model,
     content: [],
     container: null,
-    ...ending(null),
+    ...stopFieldsOf(null),
     usage: usageOf({ input_tokens, output_tokens: null }),
   };
 }
@@ -45,7 +45,7 @@ export function messageOf(
     content: shown.flatMap((one) =>
       isCall(one) ? callBlocks(answer.run, one, begun) : [...blocksBefore(one), blockOf(one, run)],
     ),
-    ...ending({ ...answer, calls: answer.calls.length > 0, refused: answer.refusal !== '' }),
+    ...stopFieldsOf({ ...answer, calls: answer.calls.length > 0, refused: answer.refusal !== '' }),
     usage: usageOf(answer.usage),
   };
 }
@@ -57,7 +57,7 @@ export interface Ended extends Omit<AnswerEnd, 'type'> {
 }
 
 /** Why an answer ended. Null: it has not. */
-export function ending(end: Ended | null): object {
+export function stopFieldsOf(end: Ended | null): object {
   const stop_reason = end === null ? null : stopReason(end);
   return {
     stop_reason,
@@ -122,7 +122,7 @@ export function callBlocks(
 
 /** Opaque data that the provider needs back with a call. */
 function blocksBefore(part: OutputPart): object[] {
-  const data = part.type === 'tool_call' ? sealedBeside(part) : null;
+  const data = part.type === 'tool_call' ? sealBeside(part) : null;
   return data === null ? [] : [{ type: 'redacted_thinking', data }];
 }
 
@@ -167,7 +167,7 @@ export function redactedBlock({ text, opaque }: Thought, call?: string): object 
   if (opaque === undefined || opaque.form === SIGNATURE || text !== '') return null;
   const { form, data } = opaque;
   const own = call === undefined ? opaque : { ...opaque, call };
-  return { type: 'redacted_thinking', data: form === REDACTED ? data : sealed(own) };
+  return { type: 'redacted_thinking', data: form === REDACTED ? data : sealOpaque(own) };
 }
 
 /**
@@ -176,16 +176,16 @@ export function redactedBlock({ text, opaque }: Thought, call?: string): object 
  */
 export function signatureOf({ id }: Pick<RunRecord, 'id'>, opaque?: Opaque): string {
   if (opaque === undefined) return id;
-  return opaque.form === SIGNATURE ? opaque.data : sealed(opaque);
+  return opaque.form === SIGNATURE ? opaque.data : sealOpaque(opaque);
 }
 
 const SIGNATURE = 'signature';
 
 /** Opaque data that a client returns to the author of its thoughts. A run is not an author. */
-export function signedBy(
+export function parseSignature(
   written: string | null | undefined,
   form: typeof SIGNATURE | typeof REDACTED = SIGNATURE,
 ): { opaque?: Opaque } {
   if (written == null || written === '' || written.startsWith('run_')) return {};
-  return { opaque: unsealed(written, 'messages') ?? { form, data: written } };
+  return { opaque: unsealOpaque(written, 'messages') ?? { form, data: written } };
 }

@@ -1,11 +1,11 @@
 import * as v from 'valibot';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { Message, MessagePart, Role } from '../../contract/messages/parts.ts';
 import { REDACTED } from '../../contract/messages/parts.ts';
 import { anything, flag, object, text } from '../../contract/vocabulary.ts';
 import { servedName } from '../../runtime/index.ts';
 import { Besides } from '../seal.ts';
-import { signedBy } from './answer.ts';
+import { parseSignature } from './answer.ts';
 import { documentParts, type FileTexts } from './documents.ts';
 
 /** The messages of a request of Anthropic's API, and the same as messages of a run. */
@@ -48,7 +48,7 @@ const documentBlock = object({
       object({
         type: v.literal('content'),
         content: v.union(
-          [text, v.array(only([textBlock, imageBlock], 'must be text or image.'))],
+          [text, v.array(blockVariant([textBlock, imageBlock], 'must be text or image.'))],
           TEXTS,
         ),
       }),
@@ -82,7 +82,9 @@ const toolResultBlock = object({
     v.union(
       [
         text,
-        v.array(only([textBlock, imageBlock, documentBlock], 'must be text, image or document.')),
+        v.array(
+          blockVariant([textBlock, imageBlock, documentBlock], 'must be text, image or document.'),
+        ),
       ],
       TEXTS,
     ),
@@ -117,15 +119,15 @@ const thinkingBlock = object({
 /** Only its author can read it. */
 const redactedBlock = object({ type: v.literal('redacted_thinking'), data: text });
 
-const system = v.array(only([textBlock], 'must be text.'));
+const system = v.array(blockVariant([textBlock], 'must be text.'));
 const user = v.array(
-  only(
+  blockVariant(
     [textBlock, imageBlock, documentBlock, toolResultBlock],
     'must be text, image, document or tool_result.',
   ),
 );
 const assistant = v.array(
-  only(
+  blockVariant(
     [textBlock, thinkingBlock, redactedBlock, toolUseBlock, mcpUseBlock, mcpResultBlock],
     'must be text, thinking, redacted_thinking, tool_use, mcp_tool_use or mcp_tool_result.',
   ),
@@ -146,7 +148,7 @@ export const message = v.variant(
 );
 export type SentMessage = v.InferOutput<typeof message>;
 
-function only<const O extends v.VariantOptions<'type'>>(options: O, message: string) {
+function blockVariant<const O extends v.VariantOptions<'type'>>(options: O, message: string) {
   return v.variant('type', options, message);
 }
 
@@ -186,7 +188,7 @@ function continueLast(messages: Message[]): void {
   const last = messages.at(-1);
   if (last?.role !== 'assistant') return;
   if (last.content.some(({ type }) => type === 'tool_call'))
-    throw wrong('messages', 'messages must end with the results of the tool calls.');
+    throw invalidRequest('messages', 'messages must end with the results of the tool calls.');
   messages[messages.length - 1] = { ...last, continued: true };
 }
 
@@ -271,12 +273,12 @@ function partsOf(block: Block, texts: FileTexts): MessagePart[] {
     case 'document':
       return documentParts(block, texts);
     case 'thinking': {
-      const signed = signedBy(block.signature);
+      const signed = parseSignature(block.signature);
       if (block.thinking === '' && signed.opaque === undefined) return [];
       return [{ type: 'reasoning', text: block.thinking, ...signed }];
     }
     case 'redacted_thinking':
-      return [{ type: 'reasoning', text: '', ...signedBy(block.data, REDACTED) }];
+      return [{ type: 'reasoning', text: '', ...parseSignature(block.data, REDACTED) }];
     case 'mcp_tool_use':
     case 'tool_use': {
       const { id, input } = block;

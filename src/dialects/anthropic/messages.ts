@@ -5,19 +5,25 @@ import { parseRunInput } from '../../contract/inputs.ts';
 import { named, object, text, whole } from '../../contract/vocabulary.ts';
 import type { SvcError } from '../../errors.ts';
 import { estimatedTokens } from '../../runtime/index.ts';
-import { type Context, clientGone, type Route, route, sendJson } from '../../transport/index.ts';
+import {
+  type Context,
+  clientGoneSignal,
+  type Route,
+  route,
+  sendJson,
+} from '../../transport/index.ts';
 import { sendAnswer, streamAnswer } from '../answer.ts';
-import { idIn } from '../ids.ts';
+import { toApiId } from '../ids.ts';
 import { startFor } from '../start.ts';
 import { messageOf } from './answer.ts';
 import { readFiles } from './documents.ts';
 import {
   countInput,
-  inRequest,
   messagesInput,
   readCount,
   readMessages,
   refuseServerTools,
+  toRequestError,
 } from './request.ts';
 import { event, MessageEvents } from './stream.ts';
 import { ASKED_AS, threadOf } from './thread.ts';
@@ -79,25 +85,27 @@ async function createMessage(context: MessagesContext): Promise<void> {
   const texts = await readFiles(sent.messages, context);
   const read = readMessages(sent, { texts, thread });
   const { input, narrowings, places, stream, thoughts } = read;
-  const rename = (thrown: unknown) => inRequest(thrown, places);
+  const rename = (thrown: unknown) => toRequestError(thrown, places);
   const { runtime, res } = context;
   const asked = { api: ASKED_AS, narrowings, streams: stream };
   const run = await startFor(context, input, asked).catch((thrown) => {
     throw rename(thrown);
   });
-  if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
-  const shown = (run: RunRecord) => ({ model: `${run.provider}/${run.model}`, thoughts });
+  if (!res.headersSent) res.setHeader('Request-Id', toApiId('req_', run.id));
+  const shownOf = (run: RunRecord) => ({ model: `${run.provider}/${run.model}`, thoughts });
   if (!stream)
-    return sendAnswer(context, run, (answer) => messageOf(answer.run, shown(answer.run), answer), {
-      rename,
-      showsCalls: true,
-    });
+    return sendAnswer(
+      context,
+      run,
+      (answer) => messageOf(answer.run, shownOf(answer.run), answer),
+      { rename, showsCalls: true },
+    );
   const { request } = await runtime.runs.readRequest(run.id);
   const prompt_tokens = estimatedTokens(requestNow({ request, turns: [], calls: [] }));
   let events: MessageEvents | null = null;
   const begin = (run: RunRecord, input_tokens: number): [MessageEvents, string] => {
     if (events !== null) return [events, ''];
-    events = new MessageEvents(run, shown(run));
+    events = new MessageEvents(run, shownOf(run));
     return [events, events.start(input_tokens)];
   };
   await streamAnswer(
@@ -130,12 +138,12 @@ async function countTokens(context: CountContext): Promise<void> {
   const texts = await readFiles(sent.messages, context);
   const { input, narrowings, places } = readCount(sent, { texts });
   try {
-    const asked = [parseRunInput(input, limits), clientGone(context), narrowings] as const;
+    const asked = [parseRunInput(input, limits), clientGoneSignal(context), narrowings] as const;
     const { input_tokens, uncounted } = await runtime.runs.countTokens(...asked);
     if (uncounted !== null) throw uncounted;
     sendJson(res, 200, { input_tokens });
   } catch (thrown) {
-    throw inRequest(thrown, places);
+    throw toRequestError(thrown, places);
   }
 }
 

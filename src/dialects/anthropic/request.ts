@@ -1,13 +1,13 @@
 import * as v from 'valibot';
-import { withoutNull, wrong } from '../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type { RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import type { Tool, ToolChoice } from '../../contract/messages/parts.ts';
 import {
   anything,
-  filled,
   flag,
   name,
   named,
+  nonEmptyList,
   object,
   oneOf,
   pick,
@@ -70,7 +70,7 @@ export function refuseServerTools(body: unknown): unknown {
   for (const [index, each] of (Array.isArray(tools) ? tools : []).entries()) {
     const { type = null } = (each ?? {}) as { type?: unknown };
     if (type !== null && type !== 'custom' && type !== 'mcp_toolset')
-      throw wrong(
+      throw invalidRequest(
         `tools.${index}.type`,
         `tools.${index}.type must be custom or mcp_toolset: svc has no tools of Anthropic.`,
       );
@@ -110,7 +110,7 @@ const thinking = v.variant(
 
 const options = {
   model: name(),
-  messages: filled(message, 'must be a list of messages.', 'must have at least one message.'),
+  messages: nonEmptyList(message, 'must be a list of messages.', 'must have at least one message.'),
   system: v.nullish(texts),
   tools: v.nullish(v.array(v.union([tool, toolset]), 'must be a list of tools.')),
   tool_choice: v.nullish(toolChoice),
@@ -201,7 +201,8 @@ export function readCount(
 ): TranslatedRequest {
   const { model, messages: turns, output_config, output_format, thinking } = sent;
   const system = sent.system === '' ? null : (sent.system ?? null);
-  if (turns.length === 0) throw wrong('messages', 'messages must have at least one message.');
+  if (turns.length === 0)
+    throw invalidRequest('messages', 'messages must have at least one message.');
   const { messages, places } = conversationOf(system, turns, {
     earlier: thread?.messages ?? [],
     texts,
@@ -248,7 +249,10 @@ function narrowingsOf(
   const names = (servers ?? []).map(({ name }) => name);
   const stray = sets.find(({ mcp_server_name }) => !names.includes(mcp_server_name));
   if (stray !== undefined)
-    throw wrong('tools', `tools has a toolset of ${stray.mcp_server_name}, not in mcp_servers.`);
+    throw invalidRequest(
+      'tools',
+      `tools has a toolset of ${stray.mcp_server_name}, not in mcp_servers.`,
+    );
   return (servers ?? []).flatMap(({ name: server, tool_configuration }) => {
     const { enabled, allowed_tools } = tool_configuration ?? {};
     if (enabled === false) return [];
@@ -316,7 +320,7 @@ const NAMES: Readonly<Record<string, string>> = {
 /**
  * An error about the input of the run, with the names and places of the request that was sent.
  */
-export function inRequest(thrown: unknown, places: readonly (readonly string[])[]): unknown {
+export function toRequestError(thrown: unknown, places: readonly (readonly string[])[]): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
   const { param } = thrown;
   const [, at, part] = /^messages\.(\d+)(?:\.content(?:\.(\d+))?)?/.exec(param) ?? [];

@@ -4,7 +4,14 @@ import { argumentsObject, JsonMeter, parseForeignJson } from '../../json.ts';
 import { jsonBudgets } from '../../limits.ts';
 import type { AnswerEnd } from '../pieces.ts';
 import type { PlacedPiece } from '../steady.ts';
-import { callBlocks, emptyMessage, ending, redactedBlock, signatureOf, usageOf } from './answer.ts';
+import {
+  callBlocks,
+  emptyMessage,
+  redactedBlock,
+  signatureOf,
+  stopFieldsOf,
+  usageOf,
+} from './answer.ts';
 
 /**
  * The events of a streamed message, in order: the message, its blocks one after the other, the
@@ -47,9 +54,16 @@ export class MessageEvents {
       const { call, opaque } = piece;
       if (kind === 'tool_call' && opaque !== undefined) {
         const part = -1 - piece.part;
-        this.waiting.push({ part, kind: 'reasoning', call, opaque, unsent: '', ...unread() });
+        this.waiting.push({
+          part,
+          kind: 'reasoning',
+          call,
+          opaque,
+          unsent: '',
+          ...createArgumentState(),
+        });
       }
-      block = { part: piece.part, kind, call: piece.call, unsent: '', ...unread() };
+      block = { part: piece.part, kind, call: piece.call, unsent: '', ...createArgumentState() };
       this.waiting.push(block);
     }
     block.unsent += piece.text;
@@ -81,7 +95,7 @@ export class MessageEvents {
   end(end: AnswerEnd): string {
     const rest = this.flush(() => true) + this.close();
     const { calls, refused } = this;
-    const delta = { container: null, ...ending({ ...end, calls, refused }) };
+    const delta = { container: null, ...stopFieldsOf({ ...end, calls, refused }) };
     return (
       rest +
       event('message_delta', { delta, usage: usageOf(end.usage) }) +
@@ -174,7 +188,7 @@ export function event(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
 
-function unread(): Pick<Block, 'whole' | 'json' | 'looked' | 'isBroken'> {
+function createArgumentState(): Pick<Block, 'whole' | 'json' | 'looked' | 'isBroken'> {
   return { whole: '', json: new JsonMeter(jsonBudgets.foreign), looked: 0, isBroken: false };
 }
 

@@ -1,4 +1,4 @@
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import { isBase64 } from '../../contract/options.ts';
 import { type Context, requestOver } from '../../transport/index.ts';
 import { pdfText } from './pdf.ts';
@@ -29,15 +29,21 @@ export async function textOfFile(
   { limits, signal }: Reading,
 ): Promise<string> {
   const type = media_type.split(';')[0]?.trim().toLowerCase() ?? '';
-  if (!isBase64(data)) throw wrong(param, `${param} is not base64.`);
+  if (!isBase64(data)) throw invalidRequest(param, `${param} is not base64.`);
   const bytes = Buffer.from(data, 'base64');
-  if (TEXT.test(type)) return decoded(bytes, param);
+  if (TEXT.test(type)) return decodeUtf8(bytes, param);
   if (type !== PDF)
-    throw wrong(param, `${param} is of the type ${JSON.stringify(type)}. PDF and text are read.`);
+    throw invalidRequest(
+      param,
+      `${param} is of the type ${JSON.stringify(type)}. PDF and text are read.`,
+    );
   const { text, problem } = await pdfText(bytes, limits, signal());
-  if (problem !== undefined) throw wrong(param, `${param} ${problem}.`);
+  if (problem !== undefined) throw invalidRequest(param, `${param} ${problem}.`);
   if (text !== '') return text;
-  throw wrong(param, `${param} has no text, so it shows pictures only. Send them as images.`);
+  throw invalidRequest(
+    param,
+    `${param} has no text, so it shows pictures only. Send them as images.`,
+  );
 }
 
 /** The frame around the text of a document, so that a model sees where it begins and ends. */
@@ -47,11 +53,11 @@ export function documentFrame(title?: string | null, context?: string | null) {
   return { begin: `<document${name}>\n${about}`, end: '\n</document>' };
 }
 
-function decoded(bytes: Buffer, param: string): string {
+function decodeUtf8(bytes: Buffer, param: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw wrong(param, `${param} is not UTF-8 text.`);
+    throw invalidRequest(param, `${param} is not UTF-8 text.`);
   }
 }
 

@@ -53,7 +53,7 @@ export function wholeOf(shape: Shape, answer: Answer, run: RunRecord, wanted: bo
       calls: complete(calls, answer),
       ...(wanted ? { logprobs } : {}),
     },
-    ending(answer, run),
+    finalFieldsOf(answer, run),
   );
 }
 
@@ -88,7 +88,7 @@ export class Lines {
     );
     const calls = complete(written, end);
     const called = calls.length === 0 ? '' : this.line({ calls });
-    return called + lineOf(part(this.shape, {}, ending(end, run)));
+    return called + lineOf(part(this.shape, {}, finalFieldsOf(end, run)));
   }
 
   private line(piece: Piece): string {
@@ -122,7 +122,7 @@ function logprobOf({ token, logprob, top }: TokenLogprob): object {
 }
 
 /** The fields of the last object. Durations are in nanoseconds. Unknown values are left out. */
-function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
+function finalFieldsOf({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
   const { created_at, started_at, first_output_at, ended_at, load_ms = 0 } = run;
   const { tokens_per_second: speed } = run;
   const seconds = speed ? (usage.output_tokens ?? 0) / speed : null;
@@ -131,11 +131,11 @@ function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecor
     Object.entries({
       done: true,
       done_reason: finish_reason === 'length' ? 'length' : 'stop',
-      total_duration: between(created_at, ended_at),
+      total_duration: nanosecondsBetween(created_at, ended_at),
       // With the time in the queue: there a run waits for the memory of its model.
-      load_duration: plus(between(created_at, started_at), load),
+      load_duration: plus(nanosecondsBetween(created_at, started_at), load),
       prompt_eval_count: usage.input_tokens,
-      prompt_eval_duration: plus(between(started_at, first_output_at), -load),
+      prompt_eval_duration: plus(nanosecondsBetween(started_at, first_output_at), -load),
       eval_count: usage.output_tokens,
       // Clients divide by it, so it is there only where that is the speed.
       eval_duration: seconds === null ? null : Math.round(seconds * 1e9),
@@ -147,7 +147,7 @@ function plus(duration: number | null, more: number): number | null {
   return duration === null ? null : Math.max(0, duration + more);
 }
 
-function between(from: string | null, to: string | null): number | null {
+function nanosecondsBetween(from: string | null, to: string | null): number | null {
   if (from === null || to === null) return null;
   return Math.max(0, Date.parse(to) - Date.parse(from)) * NANOSECONDS;
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { EXAMPLE_ROLES, type ModelPreset } from '../../config/index.ts';
-import { check, withoutNull, wrong } from '../../contract/check.ts';
+import { check, invalidRequest, withoutNull } from '../../contract/check.ts';
 import { anything, flag, name, named, object, oneOf, words } from '../../contract/vocabulary.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import {
@@ -10,7 +10,13 @@ import {
   isGoTemplate,
   type PullRecord,
 } from '../../runtime/index.ts';
-import { CLIENT, type Context, clientGone, sendJson, sendLive } from '../../transport/index.ts';
+import {
+  CLIENT,
+  type Context,
+  clientGoneSignal,
+  sendJson,
+  sendLive,
+} from '../../transport/index.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { digestOf, modelIn, modelParams } from './models.ts';
@@ -29,7 +35,7 @@ export const copyInput = named(
 const streamed = { ...modelParams, stream: v.nullish(flag) };
 export const pullInput = named('OllamaPullInput', object(streamed));
 
-const unserved = (why: string) => v.nullish(v.never(`is not supported here: ${why}`));
+const unsupportedField = (why: string) => v.nullish(v.never(`is not supported here: ${why}`));
 const FILES = 'svc reads no uploaded files. Put the file in its place: svc model import <path>';
 const FORM = 'svc uses the template of the model.';
 const QUANTIZED = 'svc quantizes no models.';
@@ -40,14 +46,14 @@ export const createInput = named(
     from: v.nullish(name()),
     system: v.nullish(words),
     parameters: v.nullish(anything),
-    files: unserved(FILES),
-    draft_files: unserved(FILES),
-    adapters: unserved(
+    files: unsupportedField(FILES),
+    draft_files: unsupportedField(FILES),
+    adapters: unsupportedField(
       'an adapter is a file of this machine: svc model create <name> --file Modelfile',
     ),
     template: v.nullish(words),
-    renderer: unserved(FORM),
-    parser: unserved(FORM),
+    renderer: unsupportedField(FORM),
+    parser: unsupportedField(FORM),
     messages: v.nullish(
       v.array(
         object({ role: oneOf(EXAMPLE_ROLES), content: words }),
@@ -55,9 +61,9 @@ export const createInput = named(
       ),
     ),
     license: v.nullish(v.union([words, v.array(words)], 'must be a text, or a list of texts.')),
-    quantize: unserved(QUANTIZED),
-    quantization: unserved(QUANTIZED),
-    remote_host: unserved('add the server with: svc provider add'),
+    quantize: unsupportedField(QUANTIZED),
+    quantization: unsupportedField(QUANTIZED),
+    remote_host: unsupportedField('add the server with: svc provider add'),
   }),
 );
 
@@ -70,7 +76,7 @@ export async function remove({ runtime, res, body }: Sent<typeof deleteInput>): 
   const isAlias = aliasOf(model, models.aliases()) !== null;
   const { id, provider } = isAlias ? { id: model, provider: 'local' } : await models.find(model);
   if (provider !== 'local')
-    throw wrong(
+    throw invalidRequest(
       'model',
       `The model belongs to ${provider}. svc deletes only files of its models folder.`,
     );
@@ -89,7 +95,7 @@ export async function create(context: Sent<typeof createInput>): Promise<void> {
   const sent = await context.body();
   const model = modelIn(sent);
   const { from = null, system, template, messages, license, parameters } = sent;
-  if (from === null) throw wrong('from', 'from is missing: the name of a model.');
+  if (from === null) throw invalidRequest('from', 'from is missing: the name of a model.');
   if (isGoTemplate(template ?? ''))
     throw new SvcError('invalid_request', GO_TEMPLATE, { param: 'template', hint: GO_HINT });
   const checked = check(object({ parameters: v.nullish(options) }), { parameters });
@@ -110,7 +116,7 @@ export async function pull(context: Sent<typeof pullInput>): Promise<void> {
   const sent = await context.body();
   const model = modelIn(sent);
   if (sent.stream === false) {
-    await pullModel(context, model, clientGone(context), async () => {});
+    await pullModel(context, model, clientGoneSignal(context), async () => {});
     return sendJson(context.res, 200, SUCCESS);
   }
   await sendStatuses(context, async (write, signal) => pullModel(context, model, signal, write));

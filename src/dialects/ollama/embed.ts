@@ -2,8 +2,8 @@ import * as v from 'valibot';
 import type { EmbeddingRecord } from '../../contract/contract.ts';
 import { parseEmbedInput } from '../../contract/embed-input.ts';
 import { flag, name, named, object, words } from '../../contract/vocabulary.ts';
-import { type Context, clientGone, clientOf, sendLarge } from '../../transport/index.ts';
-import { inRequest, options, shared } from './parameters.ts';
+import { type Context, clientGoneSignal, clientOf, sendLarge } from '../../transport/index.ts';
+import { options, shared, toRequestError } from './parameters.ts';
 
 /** POST /api/embed, and POST /api/embeddings, which is its earlier form for one text. */
 
@@ -68,8 +68,8 @@ async function vectorsOf(
     }
     const input = parseEmbedInput({ model, ...rest }, context.limits);
     const asker = { client: clientOf(context.req) };
-    return await context.runtime.embeddings.embed(input, asker, clientGone(context));
+    return await context.runtime.embeddings.embed(input, asker, clientGoneSignal(context));
   } catch (thrown) {
-    throw inRequest(thrown);
+    throw toRequestError(thrown);
   }
 }

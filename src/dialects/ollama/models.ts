@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { anything, flag, name, named, object, text } from '../../contract/vocabulary.ts';
 import { aliasOf, parametersOf, writeModelfile } from '../../runtime/index.ts';
@@ -16,7 +16,7 @@ type Sent = string | null | undefined;
 /** Throws invalid_request. */
 export function modelIn(sent: { model?: Sent; name?: Sent }): string {
   const model = sent.model ?? sent.name ?? null;
-  if (model === null) throw wrong('model', 'model is missing.');
+  if (model === null) throw invalidRequest('model', 'model is missing.');
   return model;
 }
 

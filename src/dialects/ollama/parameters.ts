@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { withoutNull, wrong } from '../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import type { ResponseFormat } from '../../contract/messages/parts.ts';
 import { fromOllama, optionsWith, options as table } from '../../contract/options.ts';
@@ -14,9 +14,9 @@ const number = v.number('must be a number.');
 const whole = v.pipe(number, v.integer('must be a whole number.'));
 
 /** A parameter that may only have the value with which it changes no answer. */
-export function only(value: unknown, why: string) {
+export function fixedValue(value: unknown, why: string) {
   const shown = JSON.stringify(value);
-  return vocabulary.only([value], `is not supported here unless it is ${shown}: ${why}`);
+  return vocabulary.oneOfOrNull([value], `is not supported here unless it is ${shown}: ${why}`);
 }
 
 /** The options that Ollama has too, under its names. */
@@ -58,12 +58,13 @@ export const shared = {
  */
 export function keepAliveMs(sent: number | string | null | undefined): number | null {
   if (sent == null) return null;
-  if (typeof sent === 'number') return sent < 0 ? FOREVER_MS : bounded(sent * 1000);
+  if (typeof sent === 'number') return sent < 0 ? FOREVER_MS : capMs(sent * 1000);
   if (/^-?\d+(\.\d+)?$/.test(sent)) return keepAliveMs(Number(sent));
   if (sent.startsWith('-') && DURATION.test(sent.slice(1))) return FOREVER_MS;
-  if (!DURATION.test(sent)) throw wrong('keep_alive', 'keep_alive must be a time such as 5m.');
+  if (!DURATION.test(sent))
+    throw invalidRequest('keep_alive', 'keep_alive must be a time such as 5m.');
   const parts = [...sent.matchAll(/(\d+(?:\.\d+)?)(ms|h|m|s)/g)];
-  return bounded(
+  return capMs(
     parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0), 0),
   );
 }
@@ -72,7 +73,7 @@ const DURATION = /^(\d+(\.\d+)?(ms|h|m|s))+$/;
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const FOREVER_MS = 1e15;
 
-function bounded(ms: number): number {
+function capMs(ms: number): number {
   return Math.min(FOREVER_MS, Math.round(ms));
 }
 
@@ -114,7 +115,7 @@ const PARAMS: Readonly<Record<string, string>> = {
 };
 
 /** An error about the input of the run, with the names of the request that was sent. */
-export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {
+export function toRequestError(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
   const { param } = thrown;
   return withField(thrown, as === 'generate' ? inGenerate(param) : inChat(param));

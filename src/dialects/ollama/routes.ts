@@ -26,7 +26,7 @@ const shared = {
 } as const;
 const admin = { ...shared, scope: 'admin' } as const;
 const status = named('OllamaStatus', object({ status: text }));
-const answered = (name: string) => [
+const answerTypesOf = (name: string) => [
   named(name, v.looseObject({ model: text, done: flag })),
   { type: 'application/x-ndjson' },
 ];
@@ -44,7 +44,7 @@ export const ollamaRoutes: readonly Route[] = [
     headers: HEADERS,
     body: chatInput,
     asksModel: true,
-    answers: { 200: answered('OllamaChat') },
+    answers: { 200: answerTypesOf('OllamaChat') },
     answer: chat,
   }),
   route({
@@ -54,7 +54,7 @@ export const ollamaRoutes: readonly Route[] = [
     summary: "The answer to a prompt, in Ollama's form; streams unless `stream` is false.",
     headers: HEADERS,
     body: generateInput,
-    answers: { 200: answered('OllamaGenerate') },
+    answers: { 200: answerTypesOf('OllamaGenerate') },
     answer: generate,
   }),
   route({
@@ -147,12 +147,12 @@ export const ollamaRoutes: readonly Route[] = [
     answers: { 200: null },
     answer: remove,
   }),
-  refused('/api/push', 'Publish a model with the tools of its hub.'),
-  refused('/api/blobs/:digest', 'Add a model file with: svc model import <path>'),
+  refusedRoute('/api/push', 'Publish a model with the tools of its hub.'),
+  refusedRoute('/api/blobs/:digest', 'Add a model file with: svc model import <path>'),
 ];
 
 /** A route that is not served, with what to do instead. */
-function refused(path: string, hint: string): Route {
+function refusedRoute(path: string, hint: string): Route {
   return route({
     ...shared,
     method: 'POST',

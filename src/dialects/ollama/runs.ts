@@ -1,14 +1,14 @@
 import * as v from 'valibot';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import type { Message, MessagePart, Tool } from '../../contract/messages/parts.ts';
 import { anything, flag, named, object, oneOf, text } from '../../contract/vocabulary.ts';
-import { type Context, clientGone, sendJson, sendLarge } from '../../transport/index.ts';
+import { type Context, clientGoneSignal, sendJson, sendLarge } from '../../transport/index.ts';
 import { collectAnswer, streamAnswer } from '../answer.ts';
 import { startFor } from '../start.ts';
 import { Lines, lineOf, part, type Shape, wholeOf } from './answer.ts';
 import { errorOf } from './errors.ts';
-import { inputOf, inRequest, keepAliveMs, only, shared } from './parameters.ts';
+import { fixedValue, inputOf, keepAliveMs, shared, toRequestError } from './parameters.ts';
 
 /** POST /api/chat and POST /api/generate: each request is a run. */
 
@@ -48,15 +48,15 @@ function messagesOf(sent: readonly SentMessage[]): Message[] {
     const at = `messages.${index}`;
     const { role, content, thinking, images, tool_calls } = one;
     if (role === 'tool') {
-      const id = calls.answered(one, at);
+      const id = calls.takeCallId(one, at);
       return { role, content: [{ type: 'tool_result', id, text: content ?? '', is_error: false }] };
     }
     const parts: MessagePart[] = thinking ? [{ type: 'reasoning', text: thinking }] : [];
-    const shown = imagesOf(images, at);
-    const called = (tool_calls ?? []).map((call) => calls.made(call));
-    const isSilent = shown.length + called.length + parts.length > 0 && !content;
+    const imageParts = imagesOf(images, at);
+    const callParts = (tool_calls ?? []).map((call) => calls.addCall(call));
+    const isSilent = imageParts.length + callParts.length + parts.length > 0 && !content;
     if (!isSilent) parts.push({ type: 'text', text: content ?? '' });
-    return { role, content: [...parts, ...shown, ...called] };
+    return { role, content: [...parts, ...imageParts, ...callParts] };
   });
 }
 
@@ -65,7 +65,7 @@ function imagesOf(images: readonly string[] | null | undefined, at: string): Mes
     const media_type = mediaTypeOf(data);
     if (media_type !== null) return { type: 'image', media_type, data };
     const param = `${at === '' ? '' : `${at}.`}images.${place}`;
-    throw wrong(param, `${param} must be a PNG, JPEG, GIF or WebP file in base64.`);
+    throw invalidRequest(param, `${param} must be a PNG, JPEG, GIF or WebP file in base64.`);
   });
 }
 
@@ -90,7 +90,7 @@ class Calls {
   private readonly open = new Map<string, Set<Call>>();
   private count = 0;
 
-  made({
+  addCall({
     id,
     function: { name, arguments: written },
   }: v.InferOutput<typeof toolCall>): MessagePart {
@@ -103,11 +103,14 @@ class Calls {
     return { type: 'tool_call', ...call, arguments: JSON.stringify(written ?? {}) };
   }
 
-  answered({ tool_call_id, tool_name }: SentMessage, at: string): string {
+  takeCallId({ tool_call_id, tool_name }: SentMessage, at: string): string {
     const key = tool_call_id ? `id ${tool_call_id}` : tool_name ? `name ${tool_name}` : '';
     const [call] = this.open.get(key) ?? [];
     if (call === undefined)
-      throw wrong(at, `${at} is the result of a tool, but no message before it calls the tool.`);
+      throw invalidRequest(
+        at,
+        `${at} is the result of a tool, but no message before it calls the tool.`,
+      );
     for (const each of keysOf(call)) this.open.get(each)?.delete(call);
     return call.id;
   }
@@ -141,9 +144,9 @@ export const generateInput = named(
     system: v.nullish(text),
     images,
     raw: v.nullish(flag),
-    template: only('', 'the daemon uses the template of the model.'),
+    template: fixedValue('', 'the daemon uses the template of the model.'),
     suffix: v.nullish(text),
-    context: only([], 'send the conversation to /api/chat.'),
+    context: fixedValue([], 'send the conversation to /api/chat.'),
     truncate: v.nullish(flag),
     shift: v.nullish(flag),
     width: v.nullish(v.never('is not supported here: the daemon makes no images.')),
@@ -192,7 +195,7 @@ async function answer(
   input: RunInput,
 ): Promise<void> {
   const { runtime } = context;
-  const rename = (thrown: unknown) => inRequest(thrown, as);
+  const rename = (thrown: unknown) => toRequestError(thrown, as);
   const keep = keepAliveMs(sent.keep_alive);
   // A model that cannot be kept is an error of the run, or has no memory here.
   if (keep !== null) await runtime.loads.keep(sent.model, keep).catch(() => {});
@@ -245,7 +248,7 @@ async function answerLoaded(context: Context, sent: Sent, as: Shape['as']): Prom
   const isUnload = keep_alive_ms === 0;
   if (!runtime.loads.isLocal(model)) await runtime.models.find(model);
   else if (isUnload) await runtime.loads.release(model);
-  else await runtime.loads.load({ model, keep_alive_ms }, clientGone(context));
+  else await runtime.loads.load({ model, keep_alive_ms }, clientGoneSignal(context));
   const shape: Shape = { model, thoughts: false, as };
   sendJson(res, 200, part(shape, {}, { done: true, done_reason: isUnload ? 'unload' : 'load' }));
 }

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import type { Tool, ToolChoice } from '../../contract/messages/parts.ts';
-import { filled } from '../../contract/vocabulary.ts';
+import { nonEmptyList } from '../../contract/vocabulary.ts';
 import { mcpTool, namedServers, narrowingOf } from '../mcp-tools.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
@@ -10,6 +10,7 @@ import {
   budgets,
   constraints,
   effort,
+  fixedValues,
   flag,
   functionFields,
   named,
@@ -17,7 +18,6 @@ import {
   oneForm,
   oneLength,
   oneOf,
-  only,
   pick,
   reasoning,
   reasoningOf,
@@ -59,7 +59,11 @@ export const chatInput = named(
   'ChatInput',
   object({
     ...sampling,
-    messages: filled(chatMessage, 'must be a list of messages.', 'must have at least one message.'),
+    messages: nonEmptyList(
+      chatMessage,
+      'must be a list of messages.',
+      'must have at least one message.',
+    ),
     max_completion_tokens: sampling.max_tokens,
     tools: v.nullish(v.array(anyTool, 'must be a list of tools.')),
     tool_choice: v.nullish(toolChoice),
@@ -68,11 +72,11 @@ export const chatInput = named(
     ...constraints,
     logprobs: v.nullish(flag),
     top_logprobs: topLogprobs,
-    modalities: only([['text']], 'svc answers with text.'),
-    functions: only([[]], 'it is the old form of tools. Send tools.'),
-    function_call: only(['none'], 'it is the old form of tool_choice. Send tool_choice.'),
-    audio: only([{}], 'svc answers with text.'),
-    web_search_options: only([null], 'svc does not search the web.'),
+    modalities: fixedValues([['text']], 'svc answers with text.'),
+    functions: fixedValues([[]], 'it is the old form of tools. Send tools.'),
+    function_call: fixedValues(['none'], 'it is the old form of tool_choice. Send tool_choice.'),
+    audio: fixedValues([{}], 'svc answers with text.'),
+    web_search_options: fixedValues([null], 'svc does not search the web.'),
     reasoning_effort: effort,
     reasoning: v.nullish(object(reasoning)),
     ...budgets,
@@ -92,7 +96,7 @@ export function runOfChat(
   const narrowings = sent.filter((each) => each.type === 'mcp').map(narrowingOf);
   const tools = [...own, ...namedServers(narrowings)];
   if (chat.top_logprobs != null && chat.logprobs !== true)
-    throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
+    throw invalidRequest('top_logprobs', 'top_logprobs needs logprobs: true.');
   const input = {
     ...pick(chat, [...SAMPLING, 'model', 'metadata']),
     messages: chat.messages.map((message, index) => messageOf(message, index, texts)),

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import { asOpaque, opaqueInExtra } from '../../contract/messages/opaque-forms.ts';
 import {
   DETAILS,
@@ -178,7 +178,7 @@ function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): M
   parts.push(...own);
   // The details that svc sealed have the thought, too.
   if (details !== '' || (thought !== '' && own.length === 0))
-    parts.push({ type: 'reasoning', text: thought, ...having(asOpaque(DETAILS, details)) });
+    parts.push({ type: 'reasoning', text: thought, ...toOpaqueField(asOpaque(DETAILS, details)) });
   for (const part of texts) {
     if (part.type === 'refusal') parts.push({ type: 'refusal', text: part.refusal });
     else if (part.text !== '') parts.push(part);
@@ -192,12 +192,12 @@ function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): M
       id,
       name: called.name,
       arguments: called.arguments,
-      ...having(opaqueInExtra(call.extra_content)),
+      ...toOpaqueField(opaqueInExtra(call.extra_content)),
     });
   return parts;
 }
 
-const having = (opaque: Opaque | undefined) => (opaque === undefined ? {} : { opaque });
+const toOpaqueField = (opaque: Opaque | undefined) => (opaque === undefined ? {} : { opaque });
 
 /**
  * Throws invalid_request for an address: the daemon loads nothing from the network for a client.
@@ -205,7 +205,7 @@ const having = (opaque: Opaque | undefined) => (opaque === undefined ? {} : { op
 export function imageOf(url: string, param: string): MediaPart {
   const [, media_type, data] = /^data:(image\/[a-z0-9.+-]+);base64,(.*)$/is.exec(url) ?? [];
   if (media_type === undefined || data === undefined)
-    throw wrong(
+    throw invalidRequest(
       param,
       `${param} must be a data URL such as data:image/png;base64,… The daemon loads no ` +
         'addresses for its clients.',

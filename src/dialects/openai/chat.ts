@@ -3,7 +3,7 @@ import { withExtra, withOpaque } from '../../contract/messages/opaque-forms.ts';
 import type { OutputPart } from '../../contract/messages/parts.ts';
 import type { Context } from '../../transport/index.ts';
 import type { Answer } from '../answer.ts';
-import { idIn } from '../ids.ts';
+import { toApiId } from '../ids.ts';
 import type { AnswerEnd } from '../pieces.ts';
 import { detailOf } from '../seal.ts';
 import type { PlacedPiece } from '../steady.ts';
@@ -26,7 +26,9 @@ export async function chatCompletion(context: Context<unknown, ChatInput>): Prom
   const choices = await startChoices(context, chat.n, [input], asked);
   tellVerbosity(context, choices.first, 'verbosity');
   if (chat.stream !== true)
-    return sendChoices(context, choices, (answers) => wholeChat(chat, answers, choices.each));
+    return sendChoices(context, choices, (answers) =>
+      toChatCompletion(chat, answers, choices.each),
+    );
   await streamChoices(
     context,
     choices,
@@ -35,9 +37,13 @@ export async function chatCompletion(context: Context<unknown, ChatInput>): Prom
   );
 }
 
-const idOf = (run: RunRecord) => idIn('chatcmpl-', run.id);
+const idOf = (run: RunRecord) => toApiId('chatcmpl-', run.id);
 
-function wholeChat(chat: ChatInput, answers: readonly [Answer, ...Answer[]], each: number): object {
+function toChatCompletion(
+  chat: ChatInput,
+  answers: readonly [Answer, ...Answer[]],
+  each: number,
+): object {
   const [{ run }] = answers;
   return {
     id: idOf(run),
@@ -109,7 +115,7 @@ class Chunks implements ChoiceForm {
    * The first delta, before that of the first piece. An empty text begins a text. Programs show it,
    * so it is omitted before a tool call or reasoning.
    */
-  private opening(isText: boolean): string {
+  private beginMessage(isText: boolean): string {
     if (this.isBegun) return '';
     this.isBegun = true;
     return this.chunk({ role: 'assistant', content: isText ? '' : null });
@@ -129,13 +135,13 @@ class Chunks implements ChoiceForm {
     const delta = this.deltaOf(piece);
     if (Object.keys(delta).length === 0) return '';
     const isWanted = this.chat.logprobs === true && logprobs !== undefined;
-    const opening = this.opening(piece.kind === undefined);
+    const opening = this.beginMessage(piece.kind === undefined);
     const shown = isWanted ? { content: logprobs.map(logprobOf), refusal: null } : null;
     return opening + this.chunk(delta, null, shown);
   }
 
   end({ finish_reason }: AnswerEnd): string {
-    return this.opening(true) + this.chunk({}, finishOf(finish_reason, this.calls.size));
+    return this.beginMessage(true) + this.chunk({}, finishOf(finish_reason, this.calls.size));
   }
 
   /** Empty: this API shows nothing of the piece. */

@@ -45,7 +45,7 @@ export async function startChoices(
     return startFor(context, { ...input, seed }, { ...asked, choice, choices: count });
   };
   const first = await start(0);
-  const runs = count === 1 ? null : inOrder(context, first, count, start);
+  const runs = count === 1 ? null : startInOrder(context, first, count, start);
   return { count, each, first, runs };
 }
 
@@ -53,7 +53,7 @@ function seedOf({ seed }: RunInput, choice: number): number | null {
   return seed == null ? null : (seed + choice) % (options.seed.max + 1);
 }
 
-async function* inOrder(
+async function* startInOrder(
   { runtime, res, closing }: Context,
   first: RunRecord,
   n: number,

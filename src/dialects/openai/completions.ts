@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
 import * as v from 'valibot';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import type { EmbedText } from '../../contract/embed-input.ts';
 import { valuesFor } from '../../contract/embed-input.ts';
@@ -8,11 +8,17 @@ import type { Usage } from '../../contract/events.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { runInput } from '../../contract/run.ts';
-import { briefly, filled } from '../../contract/vocabulary.ts';
+import { nonEmptyList, withEarlyAbort } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { answerEnds, type Context, clientGone, clientOf, sendJson } from '../../transport/index.ts';
+import {
+  answerEndSignal,
+  type Context,
+  clientGoneSignal,
+  clientOf,
+  sendJson,
+} from '../../transport/index.ts';
 import type { Answer } from '../answer.ts';
-import { idIn } from '../ids.ts';
+import { toApiId } from '../ids.ts';
 import {
   type ChoiceForm,
   sendChoices,
@@ -22,13 +28,13 @@ import {
 } from './choices.ts';
 import {
   constraints,
+  fixedValues,
   flag,
   length,
   lengthOf,
   named,
   object,
   oneForm,
-  only,
   pick,
   SAMPLING,
   sampling,
@@ -41,14 +47,14 @@ import {
   WITHOUT_EFFECT,
 } from './parameters.ts';
 import { finishOf, frame, modelOf, renameParams, secondsOf, usageOf } from './parts.ts';
-import { answered, LogprobLists, type TokenLogprobs } from './token-logprobs.ts';
+import { answerTokensOf, LogprobLists, type TokenLogprobs } from './token-logprobs.ts';
 
 /** Most prompts of one request, and most answers to them all. */
 const PROMPTS_MAX = 128;
 const PROMPT = 'must be a text, a list of texts, or ids of tokens.';
-const prompts = briefly(
+const prompts = withEarlyAbort(
   v.pipe(
-    filled(v.union([text, tokens], PROMPT), PROMPT, 'must have at least one text.'),
+    nonEmptyList(v.union([text, tokens], PROMPT), PROMPT, 'must have at least one text.'),
     v.maxLength(PROMPTS_MAX, `must have at most ${PROMPTS_MAX} texts.`),
   ),
 );
@@ -58,9 +64,9 @@ export const completionInput = named(
   'CompletionInput',
   object({
     ...sampling,
-    prompt: briefly(v.union([text, tokens, prompts], PROMPT)),
+    prompt: withEarlyAbort(v.union([text, tokens, prompts], PROMPT)),
     max_tokens: length(0),
-    best_of: only([1], 'svc makes one answer for each request.'),
+    best_of: fixedValues([1], 'svc makes one answer for each request.'),
     /** The answer begins with the prompt. */
     echo: v.nullish(flag),
     suffix: runInput.entries.suffix,
@@ -84,7 +90,7 @@ interface Prompt {
   before: number;
 }
 
-export async function completion(context: CompletionContext): Promise<void> {
+export async function answerCompletion(context: CompletionContext): Promise<void> {
   const { limits } = context;
   const request = await context.body({ values: valuesFor(limits, limits.body_bytes) });
   const { n, stream_options, logprobs } = request;
@@ -104,7 +110,7 @@ export async function completion(context: CompletionContext): Promise<void> {
     return sendChoices(
       context,
       choices,
-      (answers) => whole(answers, { each: choices.each, promptOf, isExplained }),
+      (answers) => toCompletion(answers, { each: choices.each, promptOf, isExplained }),
       inCompletion,
     );
   await streamChoices(
@@ -143,9 +149,9 @@ async function promptsOf(
 ): Promise<readonly Prompt[]> {
   const sent = textsOf(request.prompt);
   if (sent.length * (request.n ?? 1) > PROMPTS_MAX)
-    throw wrong('prompt', `The request asks for more than ${PROMPTS_MAX} answers.`);
+    throw invalidRequest('prompt', `The request asks for more than ${PROMPTS_MAX} answers.`);
   const asker = { client: clientOf(context.req) };
-  const over = answerEnds(context);
+  const over = answerEndSignal(context);
   const { model, echo, logprobs = null } = request;
   const top = echo === true && logprobs !== null ? Math.max(1, logprobs) : null;
   const read = (of: EmbedText, top: number | null) =>
@@ -198,8 +204,8 @@ function chunksOf(
 ): ChoiceForm {
   const lists = new LogprobLists(before);
   const chunk = (text: string, finish_reason: string | null, logprobs: TokenLogprobs | null) =>
-    frame(described(run, textChoice(index, text, finish_reason, logprobs)));
-  let opening = echo === '' ? '' : chunk(echo, null, reading && lists.of(reading.tokens));
+    frame(envelopeOf(run, textChoice(index, text, finish_reason, logprobs)));
+  let opening = echo === '' ? '' : chunk(echo, null, reading && lists.toLists(reading.tokens));
   const after = (text: string) => {
     const whole = opening + text;
     opening = '';
@@ -209,7 +215,7 @@ function chunksOf(
     head: head(run),
     // This API has text alone.
     next: ({ kind, text, logprobs = [] }) => {
-      const explained = isExplained ? lists.of(answered(logprobs)) : null;
+      const explained = isExplained ? lists.toLists(answerTokensOf(logprobs)) : null;
       return after(kind === undefined ? chunk(text, null, explained) : '');
     },
     end: ({ finish_reason }) => after(chunk('', finishOf(finish_reason, 0), null)),
@@ -230,9 +236,9 @@ async function sendNothing(
   prompts: readonly Prompt[],
 ): Promise<void> {
   if (request.stream === true)
-    throw wrong('stream', 'An answer with max_tokens 0 comes whole: leave stream out.');
+    throw invalidRequest('stream', 'An answer with max_tokens 0 comes whole: leave stream out.');
   const { runs } = context.runtime;
-  const gone = clientGone(context);
+  const gone = clientGoneSignal(context);
   let counted: number | null = 0;
   for (const input of inputs) {
     const asked = parseRunInput(input, context.limits);
@@ -256,7 +262,7 @@ function sendRead(
     const { tokens = [], next = [] } = reading ?? {};
     const top = next.slice(0, request.logprobs ?? 0);
     const answer = next.slice(0, made).map((token) => ({ ...token, top }));
-    const logprobs = new LogprobLists(before).of([...tokens, ...answer]);
+    const logprobs = new LogprobLists(before).toLists([...tokens, ...answer]);
     return { text: echo + answer.map(({ text }) => text).join(''), logprobs };
   });
   const input_tokens = prompts.reduce((sum, { reading }) => sum + (reading?.tokens.length ?? 0), 0);
@@ -283,33 +289,33 @@ function sendUnrecorded(
   sendJson(res, 200, { ...head, choices, ...(usage === undefined ? {} : { usage }) });
 }
 
-function whole(
+function toCompletion(
   answers: readonly [Answer, ...Answer[]],
   request: { each: number; promptOf(index: number): Prompt; isExplained: boolean },
 ): object {
   const choices = answers.map(({ text, finish_reason, logprobs }, index) => {
     const { echo, reading, before } = request.promptOf(index);
-    const shown = [...(reading?.tokens ?? []), ...answered(logprobs)];
-    const all = request.isExplained ? new LogprobLists(before).of(shown) : null;
+    const shown = [...(reading?.tokens ?? []), ...answerTokensOf(logprobs)];
+    const all = request.isExplained ? new LogprobLists(before).toLists(shown) : null;
     return textChoice(index, echo + text, finishOf(finish_reason, 0), all);
   });
   const usage = usageOfAll(
     answers.map((answer) => answer.usage),
     request.each,
   );
-  return { ...described(answers[0].run, ...choices), usage };
+  return { ...envelopeOf(answers[0].run, ...choices), usage };
 }
 
 function head(run: RunRecord): object {
   return {
-    id: idIn('cmpl-', run.id),
+    id: toApiId('cmpl-', run.id),
     object: 'text_completion',
     created: secondsOf(run),
     model: modelOf(run),
   };
 }
 
-function described(run: RunRecord, ...choices: object[]): object {
+function envelopeOf(run: RunRecord, ...choices: object[]): object {
   return { ...head(run), choices };
 }
 

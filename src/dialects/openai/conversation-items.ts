@@ -3,11 +3,11 @@ import type { Message } from '../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/index.ts';
 import type { Reading } from '../documents/documents.ts';
-import { idIn } from '../ids.ts';
+import { toApiId } from '../ids.ts';
 import { conversationOf } from './responses/earlier.ts';
 import { type Item, inputItems } from './responses/items.ts';
 import { messagesOf } from './responses/messages.ts';
-import { inputOf, saidIn } from './responses/read.ts';
+import { inputOf, readResponseItems } from './responses/read.ts';
 
 /**
  * What a conversation says: what programs added, and the input and output of its runs, in order.
@@ -35,19 +35,19 @@ export async function* itemsOf(
     return own;
   });
   for (const entry of order === 'asc' ? placed : placed.reverse()) {
-    const all = typeof entry === 'string' ? await ofRun(runtime, entry) : entry;
-    const left = all.filter(({ id }) => !removed.includes(String(id)));
-    yield order === 'asc' ? left : left.reverse();
+    const all = typeof entry === 'string' ? await itemsOfRun(runtime, entry) : entry;
+    const remaining = all.filter(({ id }) => !removed.includes(String(id)));
+    yield order === 'asc' ? remaining : remaining.reverse();
   }
 }
 
-async function ofRun(runtime: Runs, run_id: string): Promise<Item[]> {
-  const said = await ifKnown(saidIn(runtime, run_id));
+async function itemsOfRun(runtime: Runs, run_id: string): Promise<Item[]> {
+  const said = await ignoreUnknown(readResponseItems(runtime, run_id));
   return said === null || said.items === null ? [] : [...inputOf(said.source), ...said.items];
 }
 
 /** Null for a run that was removed. */
-async function ifKnown<T>(found: Promise<T>): Promise<T | null> {
+async function ignoreUnknown<T>(found: Promise<T>): Promise<T | null> {
   try {
     return await found;
   } catch (error) {
@@ -87,8 +87,8 @@ async function newestRun(
   for (const [place, entry] of [...entries.entries()].reverse()) {
     if (!('run_id' in entry)) continue;
     const { run_id } = entry;
-    if ((await ifKnown(runtime.runs.head(run_id)))?.state !== 'completed') continue;
-    const response = idIn('resp_', run_id);
+    if ((await ignoreUnknown(runtime.runs.head(run_id)))?.state !== 'completed') continue;
+    const response = toApiId('resp_', run_id);
     const { messages } = await conversationOf(runtime, response, { unstored: true });
     return { end: place + 1, messages };
   }
@@ -103,9 +103,9 @@ export async function findItem(
   id: string,
 ): Promise<Item> {
   // The id of an item has that of its run, so no other run is read.
-  const isOf = (run_id: string) => id.includes(run_id.slice('run_'.length));
+  const isFromRun = (run_id: string) => id.includes(run_id.slice('run_'.length));
   const entries = conversation.entries.filter(
-    (entry) => !('run_id' in entry) || isOf(entry.run_id),
+    (entry) => !('run_id' in entry) || isFromRun(entry.run_id),
   );
   for await (const items of itemsOf(runtime, { ...conversation, entries })) {
     const found = items.find((item) => item.id === id);

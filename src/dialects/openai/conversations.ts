@@ -78,7 +78,7 @@ export const conversationRoutes: readonly Route[] = [
     answers: { 200: conversation },
     answer: async (context: Change) => {
       const { metadata } = await context.body();
-      send(context, await made(context).describe(idOf(context), metadata ?? {}));
+      send(context, await madeConversationsOf(context).describe(idOf(context), metadata ?? {}));
     },
   }),
   route({
@@ -94,7 +94,7 @@ export const conversationRoutes: readonly Route[] = [
     },
     answer: async (context: Context) => {
       const id = idOf(context);
-      await made(context).delete(id);
+      await madeConversationsOf(context).delete(id);
       sendJson(context.res, 200, { id, object: 'conversation.deleted', deleted: true });
     },
   }),
@@ -135,7 +135,7 @@ export const conversationRoutes: readonly Route[] = [
     answers: { 200: conversation },
     answer: async (context: Context) => {
       const { id } = await findItem(context.runtime, await read(context), itemOf(context));
-      send(context, await made(context).removeItem(idOf(context), String(id)));
+      send(context, await madeConversationsOf(context).removeItem(idOf(context), String(id)));
     },
   }),
 ];
@@ -144,7 +144,7 @@ async function create(context: Create): Promise<void> {
   const { runtime } = context;
   const { items, metadata } = await context.body();
   const added = await messagesOf(runtime, items ?? [], [], readingOf(context));
-  send(context, await made(context).create({ metadata: metadata ?? {}, ...added }));
+  send(context, await madeConversationsOf(context).create({ metadata: metadata ?? {}, ...added }));
 }
 
 async function add(context: Add): Promise<void> {
@@ -153,7 +153,7 @@ async function add(context: Add): Promise<void> {
   const before = await read(context);
   const earlier = before.entries.flatMap((entry) => ('messages' in entry ? entry.messages : []));
   const sent = await messagesOf(runtime, items, earlier, readingOf(context));
-  const after = await made(context).add(idOf(context), sent);
+  const after = await madeConversationsOf(context).add(idOf(context), sent);
   const last = { ...after, removed: [] };
   for await (const added of itemsOf(runtime, last, 'desc'))
     return sendLarge(context, async () => itemList(added.toReversed()));
@@ -173,10 +173,10 @@ function send({ res }: Pick<Context, 'res'>, state: ConversationContext): void {
 }
 
 function read(context: Context): Promise<ConversationContext> {
-  return made(context).get(idOf(context));
+  return madeConversationsOf(context).get(idOf(context));
 }
 
-function made({ runtime }: Pick<Context, 'runtime'>) {
+function madeConversationsOf({ runtime }: Pick<Context, 'runtime'>) {
   return runtime.runs.made;
 }
 

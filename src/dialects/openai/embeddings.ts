@@ -2,18 +2,18 @@ import * as v from 'valibot';
 import type { EmbeddingRecord } from '../../contract/contract.ts';
 import { embedInput, parseEmbedInput, valuesFor } from '../../contract/embed-input.ts';
 import {
-  briefly,
   count,
-  filled,
   name,
   named,
+  nonEmptyList,
   object,
   oneOf,
   text,
+  withEarlyAbort,
   words,
 } from '../../contract/vocabulary.ts';
 import {
-  answerEnds,
+  answerEndSignal,
   type Context,
   clientOf,
   type Route,
@@ -26,13 +26,13 @@ import { textsOf, tokens } from './parameters.ts';
 export const embeddingsInput = named(
   'EmbeddingsInput',
   object({
-    input: briefly(
+    input: withEarlyAbort(
       v.union(
         [
           words,
           tokens,
-          filled(tokens, 'must be a list of lists.', 'must have at least one list.'),
-          filled(words, 'must be a list of texts.', 'must have at least one text.'),
+          nonEmptyList(tokens, 'must be a list of lists.', 'must have at least one list.'),
+          nonEmptyList(words, 'must be a list of texts.', 'must have at least one text.'),
         ],
         'must be a text, a list of texts, or ids of tokens.',
       ),
@@ -83,7 +83,7 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
   const asker = { client: clientOf(req) };
   const embedding = await runtime.embeddings
-    .embed(wanted, asker, answerEnds(context))
+    .embed(wanted, asker, answerEndSignal(context))
     .catch((error: unknown) => {
       if (res.destroyed) return null;
       throw error;

@@ -1,4 +1,4 @@
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { Context } from '../../transport/index.ts';
 import { documentFrame, type Reading, readingOf, textOfFile } from '../documents/documents.ts';
 import type { ChatMessage, FilePart } from './chat-messages.ts';
@@ -36,7 +36,10 @@ export async function fileText(
 ): Promise<string> {
   const [, media_type, data] = /^data:([^,]*);base64,(.*)$/is.exec(file_data) ?? [];
   if (media_type === undefined || data === undefined)
-    throw wrong(param, `${param} must be a data URL such as data:application/pdf;base64,…`);
+    throw invalidRequest(
+      param,
+      `${param} must be a data URL such as data:application/pdf;base64,…`,
+    );
   const { begin, end } = documentFrame(filename);
   return begin + (await textOfFile({ media_type, data }, param, reading)) + end;
 }

@@ -3,13 +3,13 @@ import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import { valuesFor } from '../../contract/embed-input.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { AS_PROMPT, type Reading, type ReadToken } from '../../contract/reading.ts';
-import { anything, briefly, count, query } from '../../contract/vocabulary.ts';
+import { anything, count, query, withEarlyAbort } from '../../contract/vocabulary.ts';
 import { LOCAL_RUNS } from '../../limits.ts';
 import type { TextToRead } from '../../runtime/index.ts';
 import {
-  answerEnds,
+  answerEndSignal,
   type Context,
-  clientGone,
+  clientGoneSignal,
   clientOf,
   type Route,
   route,
@@ -57,7 +57,7 @@ const tokenizeInput = named(
 );
 const detokenizeInput = named(
   'DetokenizeInput',
-  object({ tokens: briefly(v.array(count, 'must be a list of ids of tokens.')), model }),
+  object({ tokens: withEarlyAbort(v.array(count, 'must be a list of ids of tokens.')), model }),
 );
 const infillInput = named(
   'InfillInput',
@@ -136,7 +136,7 @@ type Sent<S extends v.GenericSchema> = Context<unknown, v.InferOutput<S>>;
 async function tokenize(context: Sent<typeof tokenizeInput>): Promise<void> {
   const { content, add_special, parse_special, with_pieces, model } = await context.body();
   const options = { begins: add_special === true, control: parse_special !== false };
-  const { tokens } = await readBy(context, { model, of: content, ...options }).catch(renamed);
+  const { tokens } = await readBy(context, { model, of: content, ...options }).catch(throwRenamed);
   await sendLarge(context, async () => ({
     tokens: tokens.map((token) => (with_pieces === true ? pieceOf(token) : token.id)),
   }));
@@ -148,7 +148,7 @@ function readBy(context: Context, input: Omit<TextToRead, 'top'>): Promise<Readi
   return runtime.embeddings.read(
     { ...input, top: null },
     { client: clientOf(req) },
-    answerEnds(context),
+    answerEndSignal(context),
   );
 }
 
@@ -169,7 +169,7 @@ async function applyTemplate(context: Context<unknown, ChatInput>): Promise<void
   const { input, narrowings } = runOfChat(chat, await readFiles(chat.messages, context));
   const asked = parseRunInput(input, context.limits);
   const { runs } = context.runtime;
-  const { text } = await runs.readPrompt(asked, clientGone(context), narrowings);
+  const { text } = await runs.readPrompt(asked, clientGoneSignal(context), narrowings);
   await sendLarge(context, async () => ({ prompt: text }));
 }
 
@@ -194,7 +194,7 @@ async function infill(context: Sent<typeof infillInput>): Promise<void> {
     stop: stopOf(request.stop),
     seed: request.seed === RANDOM ? undefined : seedOf(request.seed),
   } as RunInput;
-  const run = await startFor(context, input, { api: 'llama-server.infill' }).catch(renamed);
+  const run = await startFor(context, input, { api: 'llama-server.infill' }).catch(throwRenamed);
   const rename = inInfill;
   if (request.stream !== true)
     return sendAnswer(context, run, (answer) => endOf(answer.run, answer, answer.text), { rename });
@@ -247,7 +247,7 @@ const inInfill = renameParams({
   texts: 'content',
 });
 
-function renamed(thrown: unknown): never {
+function throwRenamed(thrown: unknown): never {
   throw inInfill(thrown);
 }
 
@@ -273,15 +273,15 @@ async function showProps(context: Context<v.InferOutput<typeof propsQuery>>): Pr
     modalities: { vision: false, audio: false },
     chat_template: typeof template === 'string' ? template : '',
     chat_template_caps: { supports_tools: model.capabilities.includes('tools') },
-    bos_token: await spelling(context, id, metadata['tokenizer.ggml.bos_token_id'], loaded),
-    eos_token: await spelling(context, id, metadata['tokenizer.ggml.eos_token_id'], loaded),
+    bos_token: await spellToken(context, id, metadata['tokenizer.ggml.bos_token_id'], loaded),
+    eos_token: await spellToken(context, id, metadata['tokenizer.ggml.eos_token_id'], loaded),
     build_info: `svc ${runtime.health().version}`,
     is_sleeping: loaded === undefined,
   });
 }
 
 /** How a token is spelled. Empty: only a model in memory says it. */
-async function spelling(
+async function spellToken(
   context: Context<object>,
   model: string,
   id: unknown,

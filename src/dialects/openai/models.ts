@@ -8,7 +8,7 @@ import { type Context, sendJson } from '../../transport/index.ts';
  */
 
 export async function listModels({ req, res, runtime }: Context): Promise<void> {
-  const data = (await allModels(runtime)).map((model) => formFor(req, model));
+  const data = (await listAllModels(runtime)).map((model) => formFor(req, model));
   sendJson(res, 200, {
     object: 'list',
     data,
@@ -22,7 +22,7 @@ export async function listModels({ req, res, runtime }: Context): Promise<void> 
 export async function showModel({ req, res, runtime }: Context): Promise<void> {
   const { id, provider, '*': rest } = req.params as Record<string, string | undefined>;
   const wanted = id ?? `${provider}/${rest}`;
-  const models = await allModels(runtime);
+  const models = await listAllModels(runtime);
   const named = models.filter(({ name }) => name === wanted);
   const found =
     models.find((model) => model.id === wanted) ?? (named.length === 1 ? named[0] : undefined);
@@ -37,8 +37,8 @@ export async function showModel({ req, res, runtime }: Context): Promise<void> {
 type Model = { id: string; name: string } & Record<string, unknown>;
 
 /** `created` is unknown: 0, which is 1970. */
-async function allModels(runtime: Context['runtime']): Promise<Model[]> {
-  const models = (await runtime.models.list()).map(described);
+async function listAllModels(runtime: Context['runtime']): Promise<Model[]> {
+  const models = (await runtime.models.list()).map(describeModel);
   const aliases = Object.entries(runtime.models.aliases()).map(([alias, target]) => {
     const [first = '', ...others] = [target].flat();
     return {
@@ -71,7 +71,7 @@ function formFor({ headers }: Context['req'], model: Model): Model {
   };
 }
 
-function described({ path: _, ...model }: ModelRecord): Model {
+function describeModel({ path: _, ...model }: ModelRecord): Model {
   return { ...model, ...form(model.name), owned_by: model.provider };
 }
 

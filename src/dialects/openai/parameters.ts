@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { adapterSpec } from '../../config/index.ts';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import type { EmbedText } from '../../contract/embed-input.ts';
 import type { ResponseFormat } from '../../contract/messages/parts.ts';
@@ -27,9 +27,9 @@ import type { Context } from '../../transport/index.ts';
 /** Parameters that several requests of OpenAI share. */
 
 /** A parameter that svc gives only one value, and why. */
-export function only<const T extends readonly unknown[]>(values: T, why: string) {
+export function fixedValues<const T extends readonly unknown[]>(values: T, why: string) {
   const shown = values.map((value) => JSON.stringify(value)).join(' or ');
-  return vocabulary.only(values, `must be ${shown}: ${why}`);
+  return vocabulary.oneOfOrNull(values, `must be ${shown}: ${why}`);
 }
 
 const { metadata, stop, reasoning_effort, verbosity, logprobs } = runInput.entries;
@@ -62,8 +62,12 @@ export function length(min: number) {
 export const SAMPLING_ALONE = SAMPLING.filter((name) => name !== 'max_tokens');
 
 /** Ids of tokens are of the tokenizer of one model. */
-export const tokens = vocabulary.briefly(
-  vocabulary.filled(count, 'must be a list of ids of tokens.', 'must have at least one token.'),
+export const tokens = vocabulary.withEarlyAbort(
+  vocabulary.nonEmptyList(
+    count,
+    'must be a list of ids of tokens.',
+    'must have at least one token.',
+  ),
 );
 
 /** The texts of a request, which has one or several. */
@@ -128,7 +132,8 @@ export function reasoningOf(
   const said = Object.entries(all).filter(([, tokens]) => tokens != null);
   const [name, tokens] = said[0] ?? [];
   const other = said.find(([, each]) => each !== tokens)?.[0];
-  if (other !== undefined) throw wrong(other, `${name} and ${other} differ. Send one of them.`);
+  if (other !== undefined)
+    throw invalidRequest(other, `${name} and ${other} differ. Send one of them.`);
   return {
     reasoning_effort: asked === 'default' ? null : asked,
     reasoning_budget_tokens: tokens === UNBOUNDED ? null : tokens,
@@ -188,7 +193,10 @@ export function oneLength(
   max_completion_tokens: number | null | undefined,
 ): number | undefined {
   if (max_tokens != null && max_completion_tokens != null && max_tokens !== max_completion_tokens)
-    throw wrong('max_tokens', 'max_tokens and max_completion_tokens differ. Send one of them.');
+    throw invalidRequest(
+      'max_tokens',
+      'max_tokens and max_completion_tokens differ. Send one of them.',
+    );
   return lengthOf(max_completion_tokens ?? max_tokens);
 }
 
@@ -254,7 +262,10 @@ export function oneForm(
   ];
   const [first, second] = asked.filter(([, , value]) => value != null);
   if (first !== undefined && second !== undefined)
-    throw wrong(second[0], `${first[0]} and ${second[0]} both say the form. Send one of them.`);
+    throw invalidRequest(
+      second[0],
+      `${first[0]} and ${second[0]} both say the form. Send one of them.`,
+    );
   const none = { response_format: null, regex: null, choice: null, grammar: null };
   return first === undefined ? none : { ...none, [first[1]]: first[2] };
 }
@@ -266,7 +277,7 @@ function schemaFormat(sent: unknown, param: string): ResponseFormat | null {
   if (sent == null) return null;
   const schema = typeof sent === 'string' ? parseForeignJson(sent) : sent;
   if (!isRecord(schema) || Array.isArray(schema))
-    throw wrong(param, `${param} must be a JSON schema, or the text of one.`);
+    throw invalidRequest(param, `${param} must be a JSON schema, or the text of one.`);
   return { ...ANY_JSON, schema };
 }
 

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { checkText, wrong } from '../../contract/check.ts';
+import { checkText, invalidRequest } from '../../contract/check.ts';
 import { name, named, text } from '../../contract/vocabulary.ts';
 import type { PassedInput } from '../../runtime/index.ts';
 import {
-  answerEnds,
+  answerEndSignal,
   type Context,
   clientOf,
   jsonHeaders,
@@ -64,9 +64,9 @@ async function transcribe(context: Context): Promise<void> {
   const { form, bytes } = await readForm(req, res, limits.upload_bytes, { ended });
   const model = form.get('model');
   if (typeof model !== 'string' || !v.is(transcriptionInput.entries.model, model))
-    throw wrong('model', 'model must be the name of a model, in one field of the form.');
+    throw invalidRequest('model', 'model must be the name of a model, in one field of the form.');
   if (!(form.get('file') instanceof File))
-    throw wrong('file', 'file must be a part of the form with a file name.');
+    throw invalidRequest('file', 'file must be a part of the form with a file name.');
   const texts = [...form.values()].filter((value) => typeof value === 'string');
   for (const each of texts) checkText('prompt', each);
   await passOn(context, {
@@ -116,14 +116,14 @@ async function passOn(
     res.writeHead(200, jsonHeaders(known));
     const write = pieceWriter(res, outflow);
     for await (const piece of body) {
-      outflow.own(piece.length);
+      outflow.setOwnBytes(piece.length);
       await write(piece);
     }
     res.end();
   };
   try {
     const asker = { client: clientOf(req) };
-    await runtime.embeddings.pass({ ...input, take }, asker, answerEnds(context));
+    await runtime.embeddings.pass({ ...input, take }, asker, answerEndSignal(context));
   } catch (error) {
     if (!res.destroyed) throw error;
   } finally {

@@ -3,7 +3,7 @@ import { anything, count, flag, named, object, oneOf, text } from '../../contrac
 import { type Route, route } from '../../transport/index.ts';
 import { chatCompletion } from './chat.ts';
 import { chatInput } from './chat-input.ts';
-import { completion, completionInput } from './completions.ts';
+import { answerCompletion, completionInput } from './completions.ts';
 import { embeddingsRoute } from './embeddings.ts';
 import { llamaServerRoutes } from './llama-server.ts';
 import { listModels, showModel } from './models.ts';
@@ -98,7 +98,7 @@ export const openaiRoutes: readonly Route[] = [
     body: completionInput,
     unknownFields: 'may refuse',
     answers: { 200: [completionAnswer, { type: 'text/event-stream', schema: completionAnswer }] },
-    answer: completion,
+    answer: answerCompletion,
   }),
   embeddingsRoute,
   ...passedRoutes,

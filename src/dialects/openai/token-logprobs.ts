@@ -10,7 +10,7 @@ type Shown = Pick<ReadToken, 'text' | 'bytes'> & {
 };
 
 /** The tokens of an answer. */
-export function answered(logprobs: readonly TokenLogprob[]): Shown[] {
+export function answerTokensOf(logprobs: readonly TokenLogprob[]): Shown[] {
   return logprobs.map(({ token: text, logprob, top }) => ({
     text,
     logprob,
@@ -37,11 +37,11 @@ export class LogprobLists {
   }
 
   /** `tokens`: those that follow the ones before. */
-  of(tokens: readonly Shown[]): TokenLogprobs {
+  toLists(tokens: readonly Shown[]): TokenLogprobs {
     return {
-      tokens: tokens.map(spelled),
+      tokens: tokens.map(spellToken),
       token_logprobs: tokens.map(({ logprob = null }) => logprob),
-      top_logprobs: tokens.map(likeliest),
+      top_logprobs: tokens.map(likeliestOf),
       text_offset: tokens.map((token) => this.pass(token)),
     };
   }
@@ -56,17 +56,17 @@ export class LogprobLists {
 }
 
 /** The likeliest tokens, and the token itself, as OpenAI has it. */
-function likeliest(token: Shown): Record<string, number> | null {
+function likeliestOf(token: Shown): Record<string, number> | null {
   const { logprob, top = [] } = token;
   if (logprob === undefined) return null;
   const own = { ...token, logprob };
-  const shown = top.some(({ text, bytes }) => spelled({ text, bytes }) === spelled(token));
+  const shown = top.some(({ text, bytes }) => spellToken({ text, bytes }) === spellToken(token));
   const all = shown ? top : [...top, own];
-  return Object.fromEntries(all.map((each) => [spelled(each), each.logprob]));
+  return Object.fromEntries(all.map((each) => [spellToken(each), each.logprob]));
 }
 
 /** A part of a character as its bytes, as OpenAI spells it: `bytes:\xe2\x82`. */
-function spelled({ text, bytes }: { text: string; bytes?: number[] | undefined }): string {
+function spellToken({ text, bytes }: { text: string; bytes?: number[] | undefined }): string {
   if (bytes === undefined) return text;
   return `bytes:${bytes.map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')}`;
 }

@@ -240,8 +240,8 @@ export class Decoder {
   private nextPart(): Work {
     const parts = this.queue.filter(isPart);
     const shortest = parts.reduce((one, next) => (left(next) < left(one) ? next : one));
-    const late = parts.reduce((one, next) => (passed(next) > passed(one) ? next : one));
-    this.wasLate = !this.wasLate && passed(late) >= PASSED_MAX;
+    const late = parts.reduce((one, next) => (passedOf(next) > passedOf(one) ? next : one));
+    this.wasLate = !this.wasLate && passedOf(late) >= PASSED_MAX;
     const part = this.wasLate ? late : shortest;
     for (const { member } of parts) if (member.ticket < part.member.ticket) member.passed += 1;
     return part;
@@ -266,7 +266,7 @@ export class Decoder {
       if (batch.some(isPart)) this.onParts(ms, size, threads);
       else this.onToken(ms, size);
       for (const { sequence, tokens } of batch) sequence.tokens.push(...tokens);
-      for (const [at, work] of batch.entries()) sampled(work, native, indexes[at] ?? 0);
+      for (const [at, work] of batch.entries()) sampleWork(work, native, indexes[at] ?? 0);
     } catch (thrown) {
       // This thread hears of the cancel next.
       if (thrown instanceof BatchStopped) await messages();
@@ -304,7 +304,7 @@ export function messages(): Promise<void> {
   return new Promise((next) => setImmediate(next));
 }
 
-function sampled({ sample, done, fail }: Work, native: Context, index: number): void {
+function sampleWork({ sample, done, fail }: Work, native: Context, index: number): void {
   try {
     done(sample === null ? null : sample(native, index));
   } catch (thrown) {
@@ -333,7 +333,7 @@ function left({ member }: Work): number {
   return member.left;
 }
 
-function passed({ member }: Work): number {
+function passedOf({ member }: Work): number {
   return member.passed;
 }
 

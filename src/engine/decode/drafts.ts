@@ -59,7 +59,7 @@ export class Drafts {
   /** The next tokens as it guesses them. Empty: none is worth it. */
   async guess(): Promise<readonly Token[]> {
     if (this.guesses.length > 0) this.source.note(this.guesses.length, this.right, this.count);
-    this.guesses = await this.found();
+    this.guesses = await this.findGuesses();
     this.right = 0;
     this.drafted += this.guesses.length;
     return this.guesses;
@@ -71,16 +71,16 @@ export class Drafts {
     return drafted_tokens === 0 ? {} : { drafted_tokens, accepted_tokens };
   }
 
-  private async found(): Promise<readonly Token[]> {
+  private async findGuesses(): Promise<readonly Token[]> {
     const { tokens, count, repeated, modelled } = this;
     const { most, model, isAlone } = this.options;
     const room = most - count - 1;
     if (room < 1 || !isAlone()) return [];
-    const copied = Math.min(room, repeated.most(count));
-    const from = copied > 0 ? this.followed() : null;
+    const copied = Math.min(room, repeated.mostAt(count));
+    const from = copied > 0 ? this.findRepeated() : null;
     this.source = repeated;
     if (from !== null) return [...tokens.subarray(from, Math.min(count, from + copied))];
-    const modelMost = Math.min(room, modelled.most(count));
+    const modelMost = Math.min(room, modelled.mostAt(count));
     if (model === null || modelMost === 0) return [];
     this.source = modelled;
     const wanted = { most: modelMost, least: modelled.cost, isWanted: isAlone };
@@ -88,7 +88,7 @@ export class Drafts {
   }
 
   /** Behind the longest earlier copy of the last tokens, the latest of these. */
-  private followed(): number | null {
+  private findRepeated(): number | null {
     const { tokens, count } = this;
     let [from, length]: [number | null, number] = [null, MATCH.least - 1];
     for (let end = count - 1; end > length && length < MATCH.most; end -= 1) {
@@ -121,7 +121,7 @@ class Worth {
   }
 
   /** The most guesses at one time. `count`: of all tokens so far. */
-  most(count: number): number {
+  mostAt(count: number): number {
     return count < this.opensAt ? 0 : this.length;
   }
 

@@ -12,7 +12,7 @@ export function tokensIn(parts: Parts): number {
 }
 
 /** The most first tokens, at most so many, after which a batch ends. */
-export function keepable(parts: Parts, most: number, batch: number): number {
+export function countKeepable(parts: Parts, most: number, batch: number): number {
   let kept = 0;
   for (const [index, part] of parts.slice(0, PARTS_MAX).entries()) {
     const left = most - kept;

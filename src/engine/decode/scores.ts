@@ -16,10 +16,10 @@ export function scoreOf(logits: Float32Array, token: Token | null, most: number)
   let sum = 0;
   for (const odds of logits) sum += Math.exp(odds - highest);
   const all = highest + Math.log(sum);
-  const of = (each: Token) => Math.max(LEAST, (logits[each] as number) - all);
+  const scoreAt = (each: Token) => Math.max(LEAST, (logits[each] as number) - all);
   return {
-    logprob: token === null ? null : of(token),
-    top: likeliest(logits, most).map((each) => ({ token: each, logprob: of(each) })),
+    logprob: token === null ? null : scoreAt(token),
+    top: likeliestTokens(logits, most).map((each) => ({ token: each, logprob: scoreAt(each) })),
   };
 }
 
@@ -27,7 +27,7 @@ export function scoreOf(logits: Float32Array, token: Token | null, most: number)
 const LEAST = -9999;
 
 /** The tokens with the highest odds, the highest first. */
-function likeliest(logits: Float32Array, most: number): Token[] {
+function likeliestTokens(logits: Float32Array, most: number): Token[] {
   const found: Token[] = [];
   const oddsOf = (token: Token | undefined) =>
     token === undefined ? Number.NEGATIVE_INFINITY : (logits[token] as number);

@@ -2,7 +2,7 @@ import type { Token } from '../native/model.ts';
 import type { PromptFile } from '../prompt-files.ts';
 import type { Decoder } from './decoder.ts';
 import { FILE_TOKENS, type PromptCache } from './prompt-cache.ts';
-import { firstParts, keepable, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
+import { countKeepable, firstParts, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
 import { type Stateful, type States, stateWithin } from './states.ts';
 
 /** A sequence of the context while a run owns it. */
@@ -98,8 +98,8 @@ export class Sequences {
   /** Call it only while there is a free one. */
   take(prompt: readonly Token[], reuse: Reuse): Taken {
     const found = this.free.map((slot) => {
-      const kept = this.reusable(slot, prompt, reuse);
-      return { slot, kept, saved: kept + (reuse.shares ? this.savedBeside(slot) : 0) };
+      const kept = this.countReusable(slot, prompt, reuse);
+      return { slot, kept, saved: kept + (reuse.shares ? this.tokensSavedBeside(slot) : 0) };
     });
     const best = found.reduce((best, one) => (one.saved > best.saved ? one : best));
     const taken = this.fromFile(prompt, reuse, best.kept) ?? { ...best, file: null };
@@ -119,14 +119,14 @@ export class Sequences {
     let best: Taken | null = null;
     for (const file of this.options.cache?.files ?? []) {
       const { meta } = file;
-      const saves = this.reusable(meta, prompt, reuse);
+      const saves = this.countReusable(meta, prompt, reuse);
       if (slot !== undefined && saves >= (best?.kept ?? kept + FILE_TOKENS))
         best = { slot, kept: saves, file };
     }
     return best;
   }
 
-  private savedBeside({ place }: Slot): number {
+  private tokensSavedBeside({ place }: Slot): number {
     return [place - 1, place + 1].filter((one) => this.sharing.has(one)).length * BESIDE_TOKENS;
   }
 
@@ -149,7 +149,7 @@ export class Sequences {
     const kept = Math.min(most, slot.tokens.length);
     states?.cut(slot, kept);
     [slot.client, slot.run, slot.saved] = [client, run, Math.min(slot.saved, kept)];
-    slot.alone = keepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
+    slot.alone = countKeepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
     slot.parts = firstParts(slot.parts, kept);
     const has = await decoder.keep(slot, kept, stateWithin(slot, kept)?.bytes);
     if (has < kept) {
@@ -170,13 +170,13 @@ export class Sequences {
     }
   }
 
-  private reusable(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
-    const most = this.reusableBeginning(slot, prompt, reuse);
+  private countReusable(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
+    const most = this.countReusableBeginning(slot, prompt, reuse);
     if (this.options.states === null || most === slot.tokens.length) return most;
     return stateWithin(slot, most)?.tokens ?? 0;
   }
 
-  private reusableBeginning(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
+  private countReusableBeginning(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
     const { tokens, parts, alone } = slot;
     if (slot.client !== reuse.client || parts.length === 0) return 0;
     const different = tokens.findIndex((token, index) => token !== prompt[index]);
@@ -184,7 +184,7 @@ export class Sequences {
     const same = Math.min(different === -1 ? tokens.length : different, prompt.length - 1);
     if (reuse.shares) return same;
     const { batch } = this.options;
-    if (!reuse.repeatable) return keepable(parts, Math.min(same, alone), batch);
+    if (!reuse.repeatable) return countKeepable(parts, Math.min(same, alone), batch);
     const [first = 0] = parts;
     const [begins = prompt.length] = reuse.parts ?? [];
     return Math.floor(Math.min(same, alone, first, begins) / batch) * batch;

@@ -72,12 +72,12 @@ class JsonArguments implements ArgumentsReader {
     if (!hadBegun && shown.startsWith('"')) this.quoted = '';
     if (this.quoted === null) return { read, json: shown, isOver: end !== null };
     this.quoted += shown;
-    return { read, json: end === null ? '' : unquoted(this.quoted), isOver: end !== null };
+    return { read, json: end === null ? '' : unquote(this.quoted), isOver: end !== null };
   }
 }
 
 /** The JSON that a text of JSON has, or the text. */
-export function unquoted(json: string): string {
+export function unquote(json: string): string {
   try {
     const text: unknown = JSON.parse(json);
     if (typeof text === 'string' && isRecord(JSON.parse(text))) return text;
@@ -203,11 +203,11 @@ function typeOf(value: unknown): string {
 export function propertyOf(parameters: Schema, key: string): unknown {
   const { properties } = parameters;
   if (!isRecord(properties) || !Object.hasOwn(properties, key)) return undefined;
-  return referred(properties[key], parameters);
+  return followReference(properties[key], parameters);
 }
 
 /** The schema that a reference leads to, within the whole one. */
-export function referred(schema: unknown, whole: Schema, depth = 0): unknown {
+export function followReference(schema: unknown, whole: Schema, depth = 0): unknown {
   if (!isRecord(schema) || typeof schema.$ref !== 'string') return schema;
   const [begin, ...path] = schema.$ref.split('/');
   if (begin !== '#' || depth > TYPES_DEPTH) return schema;
@@ -215,7 +215,7 @@ export function referred(schema: unknown, whole: Schema, depth = 0): unknown {
     (at, key) => (isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined),
     whole,
   );
-  return target === undefined ? schema : referred(target, whole, depth + 1);
+  return target === undefined ? schema : followReference(target, whole, depth + 1);
 }
 
 /** The types that a schema allows. Null: it does not say. */

@@ -1,5 +1,5 @@
 import type { Syntax, Tags } from './arguments.ts';
-import { type CallRow, keyed, maybe, named, objects, one } from './form.ts';
+import { type CallRow, keyedCalls, maybe, namedCalls, objects, one } from './form.ts';
 import { PYTHON_QUOTES } from './literal.ts';
 import { isSpace, type Match, NAME } from './pattern.ts';
 import { HARMONY, ID, JSON_TYPE } from './thoughts.ts';
@@ -26,7 +26,7 @@ const TYPED = [
   { text: '" string="true">', type: 'text' },
   { text: '" string="false">', type: 'json' },
 ] as const;
-const invoked = (space: string, middles: Tags['middles']): Syntax => ({
+const invokeSyntax = (space: string, middles: Tags['middles']): Syntax => ({
   kind: 'tags',
   open: `<${space}parameter name="`,
   middles,
@@ -34,7 +34,7 @@ const invoked = (space: string, middles: Tags['middles']): Syntax => ({
   breaks: false,
   after: '\n',
 });
-const DSML = invoked('｜DSML｜', [...TYPED, UNTYPED]);
+const DSML = invokeSyntax('｜DSML｜', [...TYPED, UNTYPED]);
 const glm = (space: string): Syntax => ({
   kind: 'tags',
   open: '<arg_key>',
@@ -62,7 +62,7 @@ export const GENERIC: CallRow = objects({
 });
 
 /** Beside the requested form: how models without a form of their own call too. */
-export const PYTHONIC_FENCE: CallRow = named({
+export const PYTHONIC_FENCE: CallRow = namedCalls({
   families: 'Gemma 3',
   marks: [],
   open: ['```tool_code\n', maybe('print('), NAME, '('],
@@ -74,7 +74,7 @@ export const PYTHONIC_FENCE: CallRow = named({
 });
 
 export const CALLS: readonly CallRow[] = [
-  named({
+  namedCalls({
     families: 'gpt-oss (harmony)',
     marks: ['<|channel|>', '<|message|>'],
     open: [
@@ -109,14 +109,14 @@ export const CALLS: readonly CallRow[] = [
     between: '<|start|>assistant',
     inThoughts: true,
   }),
-  named({
+  namedCalls({
     families: 'Mistral Small 3.2',
     marks: ['[TOOL_CALLS]', '[ARGS]', '[CALL_ID]'],
     open: [maybe('[TOOL_CALLS]'), NAME, maybe('[CALL_ID]', ID), '[ARGS]'],
     head: ['[TOOL_CALLS]', NAME, '[CALL_ID]', SHORT_ID, '[ARGS]'],
     close: '',
   }),
-  named({
+  namedCalls({
     families: 'Devstral, Ministral 3, Magistral, Mistral Large 3',
     marks: ['[TOOL_CALLS]', '[ARGS]'],
     open: [maybe('[TOOL_CALLS]'), NAME, maybe('[CALL_ID]', ID), '[ARGS]'],
@@ -130,7 +130,7 @@ export const CALLS: readonly CallRow[] = [
     close: '',
     isList: true,
   }),
-  named({
+  namedCalls({
     families: 'DeepSeek R1, V3 and its distilled models',
     marks: ['<｜tool▁call▁begin｜>', '```json'],
     section: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
@@ -145,7 +145,7 @@ export const CALLS: readonly CallRow[] = [
     others: ['```', '<｜tool▁call▁end｜>'],
     between: '\n',
   }),
-  named({
+  namedCalls({
     families: 'DeepSeek V3.1',
     marks: ['<｜tool▁call▁begin｜>'],
     section: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
@@ -159,7 +159,7 @@ export const CALLS: readonly CallRow[] = [
     close: '<｜tool▁call▁end｜>',
     others: ['```'],
   }),
-  named({
+  namedCalls({
     families: 'DeepSeek V3.2',
     marks: ['DSML', 'function_calls'],
     section: ['<｜DSML｜function_calls>\n', '\n</｜DSML｜function_calls>'],
@@ -169,7 +169,7 @@ export const CALLS: readonly CallRow[] = [
     between: '\n',
     syntax: DSML,
   }),
-  named({
+  namedCalls({
     families: 'DeepSeek V4',
     marks: ['DSML', 'tool_calls'],
     section: ['<｜DSML｜tool_calls>\n', '\n</｜DSML｜tool_calls>'],
@@ -179,7 +179,7 @@ export const CALLS: readonly CallRow[] = [
     between: '\n',
     syntax: DSML,
   }),
-  named({
+  namedCalls({
     families: 'Kimi K2',
     marks: ['<|tool_call_begin|>', '<|tool_call_argument_begin|>'],
     section: ['<|tool_calls_section_begin|>', '<|tool_calls_section_end|>'],
@@ -194,7 +194,7 @@ export const CALLS: readonly CallRow[] = [
     close: '<|tool_call_end|>',
     inThoughts: true,
   }),
-  named({
+  namedCalls({
     families: 'Gemma 4',
     marks: ['<|tool_call>call:'],
     open: ['<|tool_call>', 'call:', NAME, '{'],
@@ -202,7 +202,7 @@ export const CALLS: readonly CallRow[] = [
     close: '<tool_call|>',
     syntax: { kind: 'literals', assign: ':', close: '}', quotes: ['<|"|>', '"'] },
   }),
-  named({
+  namedCalls({
     families: 'GLM 4.5 and 4.6',
     marks: ['<tool_call>', '<arg_key>{', ['</arg_key>\n']],
     open: ['<tool_call>', NAME, { rest: afterName }],
@@ -211,7 +211,7 @@ export const CALLS: readonly CallRow[] = [
     between: '\n',
     syntax: glm('\n'),
   }),
-  named({
+  namedCalls({
     families: 'GLM 4.7, Spark 2.5, Laguna, Ling 3',
     marks: ['<tool_call>', '<arg_key>'],
     open: ['<tool_call>', NAME, { rest: afterName }],
@@ -219,7 +219,7 @@ export const CALLS: readonly CallRow[] = [
     close: '</tool_call>',
     syntax: glm(''),
   }),
-  named({
+  namedCalls({
     families: 'MiniMax M2',
     marks: ['<minimax:tool_call>', '<invoke name='],
     section: ['<minimax:tool_call>\n', '\n</minimax:tool_call>'],
@@ -227,9 +227,9 @@ export const CALLS: readonly CallRow[] = [
     head: ['<invoke name="', NAME, '">\n'],
     close: '</invoke>',
     between: '\n',
-    syntax: invoked('', [UNTYPED, ...TYPED]),
+    syntax: invokeSyntax('', [UNTYPED, ...TYPED]),
   }),
-  named({
+  namedCalls({
     families: 'Muse Glimmer',
     marks: ['<atem:function_calls>'],
     section: ['<atem:function_calls>\n', '\n</atem:function_calls>'],
@@ -237,9 +237,9 @@ export const CALLS: readonly CallRow[] = [
     head: ['<atem:invoke name="', NAME, '">\n'],
     close: '</atem:invoke>',
     between: '\n',
-    syntax: invoked('atem:', [UNTYPED]),
+    syntax: invokeSyntax('atem:', [UNTYPED]),
   }),
-  named({
+  namedCalls({
     families: 'Seed-OSS',
     marks: ['seed:tool_call', '<parameter='],
     open: [maybe('<seed:tool_call>'), '<function=', NAME, '>'],
@@ -249,7 +249,7 @@ export const CALLS: readonly CallRow[] = [
     between: '\n',
     syntax: { ...XML, breaks: false },
   }),
-  named({
+  namedCalls({
     families: 'Qwen3-Coder, Qwen 3.5, Nemotron 3, Step 3.5',
     marks: ['<tool_call>', '<function=', '<parameter='],
     open: [maybe('<tool_call>'), '<function=', NAME, '>'],
@@ -259,7 +259,7 @@ export const CALLS: readonly CallRow[] = [
     between: '\n',
     syntax: XML,
   }),
-  named({
+  namedCalls({
     families: 'MiniCPM 5',
     marks: ['<function name="', '<param name="'],
     open: ['<function name="', NAME, '">'],
@@ -274,14 +274,14 @@ export const CALLS: readonly CallRow[] = [
       after: '',
     },
   }),
-  named({
+  namedCalls({
     families: 'Functionary 3.1',
     marks: ['<function='],
     open: ['<function=', NAME, '>'],
     head: ['<function=', NAME, '>'],
     close: '</function>',
   }),
-  named({
+  namedCalls({
     families: 'Functionary 3.2',
     marks: ['>>>all', 'recipient'],
     open: ['>>>', NAME, { exact: '\n' }],
@@ -314,13 +314,13 @@ export const CALLS: readonly CallRow[] = [
     isList: true,
     keys: ['tool_name', 'parameters'],
   }),
-  keyed({
+  keyedCalls({
     families: 'Apertus',
     marks: ['<|tools_prefix|>'],
     open: '<|tools_prefix|>',
     close: '<|tools_suffix|>',
   }),
-  named({
+  namedCalls({
     families: 'LFM2',
     marks: [['<|tool_call_start|>', '<|tool_list_start|>', 'List of tools: [']],
     open: ['<|tool_call_start|>', maybe('['), NAME, '('],
@@ -331,7 +331,7 @@ export const CALLS: readonly CallRow[] = [
     others: [']', '<|tool_call_end|>'],
     syntax: PYTHON,
   }),
-  named({
+  namedCalls({
     families: 'Llama 4',
     marks: ['<|header_start|>', 'func_name1(params_name1'],
     open: [maybe('<|python_start|>'), '[', NAME, '('],
@@ -371,7 +371,7 @@ export const CALLS: readonly CallRow[] = [
     open: '<tool_calls>\n',
     close: '\n</tool_calls>',
   }),
-  named({
+  namedCalls({
     families: 'Solar Open',
     marks: ['<|tool_call:begin|>'],
     section: ['<|tool_calls|>', '<|calls|>'],

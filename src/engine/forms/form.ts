@@ -152,7 +152,7 @@ interface Named extends Row {
 }
 
 /** Calls that have their name in a mark, before their arguments. */
-export function named(row: Named): CallRow {
+export function namedCalls(row: Named): CallRow {
   const { families, marks, without, section: [begin, end] = ['', ''], open, head } = row;
   const { close, others = [], between = '' } = row;
   const section = begin === '' ? [] : [maybe(begin)];
@@ -178,7 +178,11 @@ export function named(row: Named): CallRow {
 }
 
 /** Calls that are objects whose only key is the name. */
-export function keyed({ open, close, ...row }: Row & { open: string; close: string }): CallRow {
+export function keyedCalls({
+  open,
+  close,
+  ...row
+}: Row & { open: string; close: string }): CallRow {
   return {
     ...row,
     written: {

@@ -1,8 +1,8 @@
 import { SvcError } from '../../errors.ts';
 import { isRecord } from '../../json.ts';
-import { inClass } from '../grammar/choice.ts';
+import { escapeInClass } from '../grammar/choice.ts';
 import { schemaGrammar } from '../grammar/schema.ts';
-import { propertyOf, referred, type Tags, typesIn } from './arguments.ts';
+import { followReference, propertyOf, type Tags, typesIn } from './arguments.ts';
 import type { CallRow } from './form.ts';
 import { middleFor } from './write.ts';
 
@@ -49,13 +49,13 @@ export function argumentsGrammar({ syntax, written }: CallRow, schema: Schema): 
   if (syntax.kind === 'tags') {
     const items = names.map((name) => ({
       isRequired: isRequired(name),
-      rule: tagged(syntax, name, value(name), rules),
+      rule: taggedArguments(syntax, name, value(name), rules),
     }));
     return rules.write(`${begin}${rules.inOrder(items, '[\\n]?')} [\\n]? ${literal(written.tail)}`);
   }
   const { assign, quotes, close } = syntax;
   const isPython = assign === '=';
-  const quoted = (value: unknown) => rules.quoted(value, quotes[0] ?? '"');
+  const quoted = (value: unknown) => rules.quotedRuleOf(value, quotes[0] ?? '"');
   const valueRule = (value: unknown) => (isPython ? rules.json(value, PYTHON) : quoted(value));
   // Other templates write the names in sorted order.
   const items = (isPython ? names : names.sort()).map((name) => ({
@@ -65,7 +65,7 @@ export function argumentsGrammar({ syntax, written }: CallRow, schema: Schema): 
   return rules.write(`${rules.inOrder(items, isPython ? '", "' : '","')} ${literal(close)}`);
 }
 
-function tagged(tags: Tags, name: string, schema: unknown, rules: Rules): string {
+function taggedArguments(tags: Tags, name: string, schema: unknown, rules: Rules): string {
   const types = typesIn(schema);
   const isText = types === null || types.has('string');
   const space = literal(tags.breaks ? '\n' : '');
@@ -113,7 +113,7 @@ class Rules {
   /** A value of JSON. `words`: rules that replace those of JSON. */
   json(schema: unknown, words: Readonly<Record<string, string>> = {}): string {
     const name = this.name();
-    const rules = schemaGrammar(this.defined(schema), 'leave_out').text.split('\n');
+    const rules = schemaGrammar(this.withDefinitions(schema), 'leave_out').text.split('\n');
     const own = rules.map((rule) => words[rule] ?? rule).join('\n');
     const prefixed = own.replace(/"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|[a-z][\w-]*/g, (part) =>
       /^["[]/.test(part) ? part : `${name}-${part}`,
@@ -132,28 +132,28 @@ class Rules {
   }
 
   /** A value whose texts have quotes of their own. */
-  quoted(some: unknown, quote: string, depth = 0): string {
-    const schema = referred(some, this.whole);
+  quotedRuleOf(some: unknown, quote: string, depth = 0): string {
+    const schema = followReference(some, this.whole);
     const types = typesIn(schema);
     const { enum: values, items, properties } = isRecord(schema) ? schema : ({} as Schema);
     const text = (value: unknown) => literal(quote + String(value) + quote);
     if (Array.isArray(values) && values.every((value) => typeof value === 'string'))
       return `(${values.map(text).join(' | ')})`;
-    if (types?.size !== 1 || depth > QUOTED_DEPTH) return this.anyQuoted(quote);
+    if (types?.size !== 1 || depth > QUOTED_DEPTH) return this.anyQuotedRule(quote);
     const [type] = types;
     if (type === 'string') return `${literal(quote)} ${this.until(quote)}`;
     if (type === 'array') {
-      const item = this.named(this.quoted(items, quote, depth + 1));
-      return `"[" ${counted(item, schema as Schema)} "]"`;
+      const item = this.addNamed(this.quotedRuleOf(items, quote, depth + 1));
+      return `"[" ${repeatItems(item, schema as Schema)} "]"`;
     }
     if (type === 'object') {
       const names = isRecord(properties) ? Object.keys(properties).sort() : [];
-      if (names.length === 0) return this.anyQuoted(quote);
+      if (names.length === 0) return this.anyQuotedRule(quote);
       const { required } = schema as Schema;
       const value = (name: string) => propertyOf(schema as Schema, name);
       const all = names.map((name) => ({
         isRequired: Array.isArray(required) && required.includes(name),
-        rule: `${literal(`${name}:`)} ${this.quoted(value(name), quote, depth + 1)}`,
+        rule: `${literal(`${name}:`)} ${this.quotedRuleOf(value(name), quote, depth + 1)}`,
       }));
       return `"{" ${this.inOrder(all, '","')} "}"`;
     }
@@ -165,7 +165,7 @@ class Rules {
   }
 
   /** References lead to where the whole schema has them. */
-  private defined(schema: unknown): unknown {
+  private withDefinitions(schema: unknown): unknown {
     const { $defs, definitions } = this.whole;
     if (!isRecord(schema) || schema === this.whole) return schema ?? true;
     return {
@@ -175,7 +175,7 @@ class Rules {
     };
   }
 
-  private anyQuoted(quote: string): string {
+  private anyQuotedRule(quote: string): string {
     const known = this.untils.get('any');
     if (known !== undefined) return known;
     const name = this.name();
@@ -203,7 +203,7 @@ class Rules {
       const others = [...new Set(letters.slice(0, at + 1))].filter((each) => each !== letter);
       const back = others.map((each) => {
         const said = letters.slice(0, at).join('') + each;
-        const length = longestBeginning(mark, said);
+        const length = lengthOfBeginning(mark, said);
         return { each, to: length === 0 ? name : `${name}-${length}` };
       });
       const ways = back
@@ -212,15 +212,17 @@ class Rules {
       const excluded = [letter, ...back.filter(({ to }) => to !== name).map(({ each }) => each)];
       this.add(
         at === 0 ? name : `${name}-${at}`,
-        [`${literal(letter)}${next}`, ...ways, `[^${excluded.map(inClass).join('')}] ${name}`].join(
-          ' | ',
-        ),
+        [
+          `${literal(letter)}${next}`,
+          ...ways,
+          `[^${excluded.map(escapeInClass).join('')}] ${name}`,
+        ].join(' | '),
       );
     }
     return name;
   }
 
-  private named(rule: string): string {
+  private addNamed(rule: string): string {
     const name = this.name();
     this.add(name, rule);
     return name;
@@ -248,7 +250,7 @@ const QUOTED_DEPTH = 16;
 const ITEMS_MAX = 1000;
 
 /** So many items as the schema of a list says. */
-function counted(item: string, { minItems, maxItems }: Schema): string {
+function repeatItems(item: string, { minItems, maxItems }: Schema): string {
   const bound = (value: unknown) =>
     typeof value === 'number' && value >= 0 && value <= ITEMS_MAX ? Math.floor(value) : null;
   const [least, most] = [bound(minItems) ?? 0, bound(maxItems)];
@@ -258,7 +260,7 @@ function counted(item: string, { minItems, maxItems }: Schema): string {
 }
 
 /** The length of the longest beginning of the mark that the text ends with. */
-function longestBeginning(mark: string, said: string): number {
+function lengthOfBeginning(mark: string, said: string): number {
   for (let length = Math.min(said.length, mark.length - 1); length > 0; length -= 1)
     if (said.endsWith(mark.slice(0, length))) return length;
   return 0;

@@ -64,10 +64,11 @@ interface Marks {
 export function learnCalls(all: readonly [Shown, Shown]): CallRow | null {
   const [a, b] = all.map((shown, at) => marksOf(shown, PROBES[at] as Probe));
   if (a == null || b == null) return null;
-  const prefix = atBorder(sameEnd(a.prefix, b.prefix));
-  const middle = common(a.middle, b.middle);
-  const end = sameBeginning(a.end, b.end);
-  const between = a.between === null || b.between === null ? null : common(a.between, b.between);
+  const prefix = cutAtBorder(sameEnd(a.prefix, b.prefix));
+  const middle = findCommon(a.middle, b.middle);
+  const end = commonBeginning(a.end, b.end);
+  const between =
+    a.between === null || b.between === null ? null : findCommon(a.between, b.between);
   if (middle === null || (prefix + end).trim() === '') return null;
   const head: Head = [prefix, NAME, ...middle];
   return {
@@ -94,7 +95,7 @@ function marksOf({ prompt, plain, calls: [one, two], end }: Shown, probe: Probe)
   return {
     prefix: one.slice(from, first.name),
     middle: one.slice(first.nameEnd, first.json),
-    end: beforeEnd(one.slice(first.jsonEnd), end.trim()),
+    end: cutBeforeEnd(one.slice(first.jsonEnd), end.trim()),
     between: shared === null || second < 0 ? null : (two ?? '').slice(shared.jsonEnd, second),
   };
 }
@@ -113,8 +114,8 @@ export function learnThoughts(all: readonly [Shown, Shown]): ThoughtRow | null {
     };
   });
   if (a == null || b == null) return null;
-  const open = atBorder(sameEnd(a.open, b.open)).trim();
-  const close = sameBeginning(a.close, b.close);
+  const open = cutAtBorder(sameEnd(a.open, b.open)).trim();
+  const close = commonBeginning(a.close, b.close);
   if (open === '' || close.trim() === '') return null;
   return {
     families: 'a form that its template shows',
@@ -124,9 +125,9 @@ export function learnThoughts(all: readonly [Shown, Shown]): ThoughtRow | null {
 }
 
 /** The common beginning and end of two texts that differ between them. Null: none. */
-function common(a: string, b: string): Head | null {
+function findCommon(a: string, b: string): Head | null {
   if (a === b) return a === '' ? [] : [a];
-  const begin = sameBeginning(a, b);
+  const begin = commonBeginning(a, b);
   const end = sameEnd(a.slice(begin.length), b.slice(begin.length));
   return end === ''
     ? null
@@ -134,7 +135,7 @@ function common(a: string, b: string): Head | null {
 }
 
 /** A token is not cut: a text that begins inside of a mark begins after it. */
-function atBorder(text: string): string {
+function cutAtBorder(text: string): string {
   const cut = /^[^<>[\]]*[>\]]/.exec(text)?.[0] ?? '';
   return /[<[]/.test(cut) ? text : text.slice(cut.length);
 }
@@ -145,7 +146,7 @@ function borderBefore(text: string, index: number): number {
 }
 
 /** The end of a call is followed by the end of the answer, which is not text. */
-function beforeEnd(text: string, end: string): string {
+function cutBeforeEnd(text: string, end: string): string {
   const at = end === '' ? -1 : text.indexOf(end);
   return at < 0 ? text : text.slice(0, at);
 }
@@ -178,7 +179,7 @@ function sameLength(a: string, b: string): number {
   return length;
 }
 
-function sameBeginning(a: string, b: string): string {
+function commonBeginning(a: string, b: string): string {
   return a.slice(0, sameLength(a, b));
 }
 

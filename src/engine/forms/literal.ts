@@ -46,7 +46,7 @@ class Literal {
   value(depth: number): string | null {
     this.skipSpace();
     if (depth > DEPTH_MAX) return null;
-    const quoted = this.quoted();
+    const quoted = this.readQuoted();
     if (quoted !== null) return JSON.stringify(quoted);
     const letter = this.text[this.at];
     if (letter === '[') return this.list(']', depth);
@@ -72,7 +72,7 @@ class Literal {
     for (;;) {
       if (this.takes('}')) return `{${pairs.join(', ')}}`;
       this.skipSpace();
-      const key = this.quoted() ?? this.until(/[:,{}[\]]/).trim();
+      const key = this.readQuoted() ?? this.until(/[:,{}[\]]/).trim();
       if (!this.takes(':')) return null;
       const value = this.value(depth + 1);
       if (value === null) return null;
@@ -88,7 +88,7 @@ class Literal {
     return NUMBER.test(word) ? word : JSON.stringify(word);
   }
 
-  private quoted(): string | null {
+  private readQuoted(): string | null {
     const { text } = this;
     const quote = this.quotes.find((each) => text.startsWith(each, this.at));
     if (quote === undefined) return null;

@@ -80,24 +80,25 @@ function matchRest(pattern: Pattern, index: number, said: Said, where: Where): M
   const part = pattern[index];
   if (part === undefined) return { end: where.at, name: where.name };
   const next = (to: Where) => matchRest(pattern, index + 1, said, to);
-  if (typeof part === 'string') return followed(spell(part, said, where, true), next);
-  if ('exact' in part) return followed(spell(part.exact, said, where, false), next);
-  if ('rest' in part) return named(part.rest(said.text, where.at, said.names), where);
+  if (typeof part === 'string') return thenMatch(spell(part, said, where, true), next);
+  if ('exact' in part) return thenMatch(spell(part.exact, said, where, false), next);
+  if ('rest' in part) return withName(part.rest(said.text, where.at, said.names), where);
   const rest = pattern.slice(index + 1);
   if ('maybe' in part)
-    return first([[...part.maybe, ...rest], rest], (way) => matchRest(way, 0, said, where));
-  if ('one' in part) return first(part.one, (way) => matchRest([...way, ...rest], 0, said, where));
-  if ('word' in part) return followed(wordAt(part, said, where), next);
-  return first(said.names, (name) =>
-    followed(spell(name, said, where, true), (to) => next({ ...to, name })),
+    return matchFirst([[...part.maybe, ...rest], rest], (way) => matchRest(way, 0, said, where));
+  if ('one' in part)
+    return matchFirst(part.one, (way) => matchRest([...way, ...rest], 0, said, where));
+  if ('word' in part) return thenMatch(wordAt(part, said, where), next);
+  return matchFirst(said.names, (name) =>
+    thenMatch(spell(name, said, where, true), (to) => next({ ...to, name })),
   );
 }
 
-function named(matched: Matched, { name }: Where): Matched {
+function withName(matched: Matched, { name }: Where): Matched {
   return typeof matched === 'string' || matched.name !== null ? matched : { ...matched, name };
 }
 
-function first<T>(ways: readonly T[], match: (way: T) => Matched): Matched {
+function matchFirst<T>(ways: readonly T[], match: (way: T) => Matched): Matched {
   for (const way of ways) {
     const matched = match(way);
     if (matched !== 'none') return matched;
@@ -105,7 +106,7 @@ function first<T>(ways: readonly T[], match: (way: T) => Matched): Matched {
   return 'none';
 }
 
-function followed(where: Where | 'none' | 'partial', next: (to: Where) => Matched): Matched {
+function thenMatch(where: Where | 'none' | 'partial', next: (to: Where) => Matched): Matched {
   return typeof where === 'string' ? where : next(where);
 }
 

@@ -42,41 +42,45 @@ export const THOUGHTS: readonly ThoughtRow[] = [
   {
     families: 'Ministral 3, Magistral',
     marks: ['[THINK]'],
-    reasoning: between('[THINK]', '[/THINK]'),
+    reasoning: reasoningBetween('[THINK]', '[/THINK]'),
   },
   {
     families: 'Command R7B, Command A',
     marks: ['<|START_THINKING|>'],
-    reasoning: between('<|START_THINKING|>', '<|END_THINKING|>'),
+    reasoning: reasoningBetween('<|START_THINKING|>', '<|END_THINKING|>'),
     around: [[one('<|START_RESPONSE|>', '<|END_RESPONSE|>', '<|START_TEXT|>', '<|END_TEXT|>')]],
   },
   {
     families: 'Gemma 4',
     marks: ['<|channel>'],
-    reasoning: { ...between('<|channel>thought\n', '<channel|>'), channels: true },
+    reasoning: { ...reasoningBetween('<|channel>thought\n', '<channel|>'), channels: true },
     around: [['<channel|>'], ['<|channel>', maybe('thought')]],
   },
   {
     families: 'Apertus',
     marks: ['<|inner_prefix|>'],
-    reasoning: between('<|inner_prefix|>', '<|inner_suffix|>'),
+    reasoning: reasoningBetween('<|inner_prefix|>', '<|inner_suffix|>'),
   },
   {
     families: 'Seed-OSS',
     marks: ['seed:think'],
-    reasoning: between('<seed:think>', '</seed:think>'),
+    reasoning: reasoningBetween('<seed:think>', '</seed:think>'),
   },
-  { families: 'MiniMax M3', marks: ['mm:think'], reasoning: between('<mm:think>', '</mm:think>') },
+  {
+    families: 'MiniMax M3',
+    marks: ['mm:think'],
+    reasoning: reasoningBetween('<mm:think>', '</mm:think>'),
+  },
   {
     families: 'Solar Open',
     marks: ['<|think|>', '<|content|>'],
-    reasoning: between('<|think|>', '<|end|>', '<|end|><|begin|>assistant<|content|>'),
+    reasoning: reasoningBetween('<|think|>', '<|end|>', '<|end|><|begin|>assistant<|content|>'),
     around: [['<|begin|>assistant', maybe('<|content|>')], ['<|content|>'], ['<|end|>']],
   },
   {
     families: 'Apriel 1.6',
     marks: ['[BEGIN FINAL RESPONSE]'],
-    reasoning: between(
+    reasoning: reasoningBetween(
       'Here are my reasoning steps:\n',
       '[BEGIN FINAL RESPONSE]',
       '\n[BEGIN FINAL RESPONSE]\n',
@@ -85,17 +89,17 @@ export const THOUGHTS: readonly ThoughtRow[] = [
   {
     families: 'Granite 3.2',
     marks: ['Here is my thought process:'],
-    reasoning: between('Here is my thought process:', 'Here is my response:'),
+    reasoning: reasoningBetween('Here is my thought process:', 'Here is my response:'),
   },
   {
     families: 'Apriel 1.5',
     marks: ['<thinking>', '</thinking>'],
-    reasoning: between('<thinking>', '</thinking>'),
+    reasoning: reasoningBetween('<thinking>', '</thinking>'),
   },
   {
     families: 'EXAONE',
     marks: ['<thought>', '</thought>'],
-    reasoning: between('<thought>', '</thought>'),
+    reasoning: reasoningBetween('<thought>', '</thought>'),
   },
   {
     families: 'Functionary 3.2',
@@ -107,25 +111,25 @@ export const THOUGHTS: readonly ThoughtRow[] = [
   {
     families: 'Granite 3.3',
     marks: ['<|start_of_role|>', '<response>'],
-    reasoning: between('<think>', '</think>'),
+    reasoning: reasoningBetween('<think>', '</think>'),
     around: [[one('<response>', '</response>')]],
   },
   {
     families: 'Hunyuan',
     marks: ['</think>', '<answer>', 'hy_'],
-    reasoning: between('<think>', '</think>'),
+    reasoning: reasoningBetween('<think>', '</think>'),
     around: [[one('<answer>', '</answer>')]],
   },
   {
     families: 'Qwen3, QwQ, DeepSeek, GLM, Kimi K2, MiniMax M2, Nemotron and others',
     marks: ['</think>'],
-    reasoning: between('<think>', '</think>', '\n</think>\n\n'),
+    reasoning: reasoningBetween('<think>', '</think>', '\n</think>\n\n'),
   },
 ];
 
 /** The tags of a model whose vocabulary alone has them. */
 export const TAGS: ThoughtRow = THOUGHTS.at(-1) as ThoughtRow;
 
-function between(open: string, close: string, closing = close): Reasoning {
+function reasoningBetween(open: string, close: string, closing = close): Reasoning {
   return { begun: open, open: [open], close: [[close]], closing };
 }

@@ -32,7 +32,7 @@ export function branchesOf(root: Shape, named: NamedShapes, choices: Choices): n
       case 'reference':
         return reference(shape.to, level);
       case 'ways': {
-        const alike = Map.groupBy(shape.ways, (way) => beginning(way, named)).values();
+        const alike = Map.groupBy(shape.ways, (way) => beginningOf(way, named)).values();
         const sums = [...alike].map((same) =>
           same.reduce((sum, way) => sum + count(way, level), 0),
         );
@@ -52,7 +52,7 @@ export function branchesOf(root: Shape, named: NamedShapes, choices: Choices): n
 }
 
 /** The text by which a form differs from other forms before its first value. */
-function beginning(shape: Shape, named: NamedShapes): string {
+function beginningOf(shape: Shape, named: NamedShapes): string {
   const own = shape.kind === 'reference' ? (named.get(shape.to) ?? shape) : shape;
   if (own.kind === 'terminal') return own.type;
   const first = own.kind === 'object' ? own.properties[0] : undefined;

@@ -26,9 +26,9 @@ export function choiceOf(name: string, texts: readonly Text[]): Choice {
 
   const end = (text: readonly string[]) => nexts.get(text.join('')) ?? '';
   /** `same`: sorted texts that are equal up to `from`. */
-  const after = (same: readonly (readonly string[])[], from: number): string => {
+  const ruleAfter = (same: readonly (readonly string[])[], from: number): string => {
     const [first = [], last = []] = [same[0], same.at(-1)];
-    if (same.length === 1) return sequence(quoted(first.slice(from)), end(first));
+    if (same.length === 1) return sequence(quoteText(first.slice(from)), end(first));
     let at = from;
     while (at < first.length && first[at] === last[at]) at += 1;
     const mayEnd = first.length === at;
@@ -36,12 +36,12 @@ export function choiceOf(name: string, texts: readonly Text[]): Choice {
     branches = Math.max(branches, groups.size);
     const rule = `${name}-${rules.push('')}`;
     const place = rules.length - 1;
-    const ways = [...groups.values()].map((group) => after(group, at));
+    const ways = [...groups.values()].map((group) => ruleAfter(group, at));
     if (mayEnd) ways.push(end(first));
     rules[place] = `${rule} ::= ${ways.join(' | ')}`;
-    return sequence(quoted(first.slice(from, at)), rule);
+    return sequence(quoteText(first.slice(from, at)), rule);
   };
-  return { rule: `(${after(all, 0)})`, rules, branches };
+  return { rule: `(${ruleAfter(all, 0)})`, rules, branches };
 }
 
 /** The choices of one grammar, each between fixed values. Each is built once. */
@@ -66,7 +66,7 @@ export class Choices {
  */
 export function otherThan(name: string, texts: readonly string[]): Pick<Choice, 'rule' | 'rules'> {
   const rules: string[] = [];
-  const after = (all: readonly (readonly string[])[], at: number): string => {
+  const ruleAfter = (all: readonly (readonly string[])[], at: number): string => {
     const rule = `${name}-${rules.push('')}`;
     const place = rules.length - 1;
     const isOne = all.some((text) => text.length === at);
@@ -74,16 +74,17 @@ export function otherThan(name: string, texts: readonly string[]): Pick<Choice, 
       all.filter((text) => text.length > at),
       (text) => text[at] as string,
     );
-    const other = [...groups.keys()].map(inClass).join('');
-    const ways = [`${plain(other)} ${plain('')}* "\\""`];
-    for (const [letter, group] of groups) ways.push(`${quoted([letter])} ${after(group, at + 1)}`);
+    const other = [...groups.keys()].map(escapeInClass).join('');
+    const ways = [`${plainLetter(other)} ${plainLetter('')}* "\\""`];
+    for (const [letter, group] of groups)
+      ways.push(`${quoteText([letter])} ${ruleAfter(group, at + 1)}`);
     if (!isOne) ways.push('"\\""');
     rules[place] = `${rule} ::= ${ways.join(' | ')}`;
     return rule;
   };
   const writable = texts.filter((text) => !/["\\\p{Cc}]/u.test(text));
   return {
-    rule: after(
+    rule: ruleAfter(
       [...new Set(writable)].map((text) => Array.from(text)),
       0,
     ),
@@ -92,12 +93,12 @@ export function otherThan(name: string, texts: readonly string[]): Pick<Choice, 
 }
 
 /** One letter of a JSON text that needs no escape, and is not in `without`. */
-export function plain(without: string): string {
+export function plainLetter(without: string): string {
   return `[^"\\\\\\x7F\\x00-\\x1F${without}]`;
 }
 
 /** A letter within brackets. */
-export function inClass(letter: string): string {
+export function escapeInClass(letter: string): string {
   return /[[\]\\^-]|\p{Cc}/u.test(letter) ? hexOf(letter) : letter;
 }
 
@@ -106,7 +107,7 @@ function sequence(...parts: readonly string[]): string {
 }
 
 /** A text as a grammar spells it. */
-export function quoted(text: string | readonly string[]): string {
+export function quoteText(text: string | readonly string[]): string {
   const spelled = Array.from(text)
     .join('')
     .replace(/["\\]/g, '\\$&')

@@ -54,8 +54,8 @@ export function integerRule({ least, most }: WholeBounds): string | null {
   const [from, to] = [least ?? -LARGEST, most ?? LARGEST];
   if (from > to) return null;
   const ways = [];
-  if (from < 0) ways.push(`"-" (${naturals(Math.max(1, -to), -from)})`);
-  if (to >= 0) ways.push(naturals(Math.max(0, from), to));
+  if (from < 0) ways.push(`"-" (${naturalRule(Math.max(1, -to), -from)})`);
+  if (to >= 0) ways.push(naturalRule(Math.max(0, from), to));
   return `(${ways.join(' | ')})`;
 }
 
@@ -75,7 +75,7 @@ export function numberRule(
   const some = { places: places ?? DIGITS };
   const negative =
     from < 0
-      ? positives(Math.max(0, -to), -from, {
+      ? positiveRule(Math.max(0, -to), -from, {
           ...some,
           isAbove: to <= 0 && isOpen.most,
           isBelow: isOpen.least,
@@ -83,7 +83,7 @@ export function numberRule(
       : '';
   const positive =
     to >= 0
-      ? positives(Math.max(0, from), to, {
+      ? positiveRule(Math.max(0, from), to, {
           ...some,
           isAbove: from >= 0 && isOpen.least,
           isBelow: isOpen.most,
@@ -94,7 +94,7 @@ export function numberRule(
 }
 
 /** Numbers from 0 or more. `isAbove`, `isBelow`: the bound itself is not allowed. */
-function positives(
+function positiveRule(
   from: number,
   to: number,
   { isAbove, isBelow, places }: { isAbove: boolean; isBelow: boolean; places: number },
@@ -102,23 +102,23 @@ function positives(
   const ways = [];
   const whole = isAbove ? from + 1 : from;
   if (isAbove && from < to) ways.push(`"${from}." [0-9]{0,${places - 1}} [1-9]`);
-  if (whole < to) ways.push(`(${naturals(whole, to - 1)}) ("." [0-9]{1,${places}})?`);
+  if (whole < to) ways.push(`(${naturalRule(whole, to - 1)}) ("." [0-9]{1,${places}})?`);
   if (!isBelow && whole <= to) ways.push(`"${to}" ("." "0"{1,${places}})?`);
   return ways.join(' | ');
 }
 
 /** All whole numbers from 0 or more, by their number of digits. */
-function naturals(from: number, to: number): string {
+function naturalRule(from: number, to: number): string {
   const ways: string[] = [];
   for (let digits = `${from}`.length; digits <= `${to}`.length; digits += 1) {
     const [low, high] = [digits === 1 ? 0 : 10 ** (digits - 1), 10 ** digits - 1];
-    ways.push(between(`${Math.max(from, low)}`, `${Math.min(to, high)}`));
+    ways.push(rangeRule(`${Math.max(from, low)}`, `${Math.min(to, high)}`));
   }
   return ways.join(' | ');
 }
 
 /** All texts of digits between two of the same length. */
-function between(from: string, to: string): string {
+function rangeRule(from: string, to: string): string {
   if (from === to) return `"${from}"`;
   let at = 0;
   while (from[at] === to[at]) at += 1;
@@ -127,12 +127,12 @@ function between(from: string, to: string): string {
   const ways: string[] = [];
   const isWhole = (text: string, digit: string) => text.slice(at + 1) === digit.repeat(rest);
   const [first, last] = [isWhole(from, '0') ? low : low + 1, isWhole(to, '9') ? high : high - 1];
-  if (first > low) ways.push(`"${low}" (${between(from.slice(at + 1), '9'.repeat(rest))})`);
+  if (first > low) ways.push(`"${low}" (${rangeRule(from.slice(at + 1), '9'.repeat(rest))})`);
   if (first <= last) {
     const any = rest === 0 ? '' : ` [0-9]{${rest}}`;
     ways.push(`[${first}-${last}]${any}`);
   }
-  if (last < high) ways.push(`"${high}" (${between('0'.repeat(rest), to.slice(at + 1))})`);
+  if (last < high) ways.push(`"${high}" (${rangeRule('0'.repeat(rest), to.slice(at + 1))})`);
   const begin = at === 0 ? '' : `"${from.slice(0, at)}" `;
   return `${begin}(${ways.join(' | ')})`;
 }

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import type { AST } from '@eslint-community/regexpp';
 import { BRANCHES_MAX } from './branches.ts';
-import { inClass, plain, quoted } from './choice.ts';
-import { intersection, type Range, rangesOf, UnknownPattern, without } from './ranges.ts';
+import { escapeInClass, plainLetter, quoteText } from './choice.ts';
+import { complementOf, intersection, type Range, rangesOf, UnknownPattern } from './ranges.ts';
 
 /** Letters that JSON writes with an escape: the quote, the backslash and the control characters. */
 const ESCAPED: readonly Range[] = [
@@ -56,7 +56,7 @@ interface Spelling {
 function ruleOf(pattern: string, spelling: Spelling): PatternRule {
   // Few schemas have a pattern, and the parser is large.
   const { RegExpParser } = createRequire(import.meta.url)('@eslint-community/regexpp');
-  const { alternatives }: AST.Pattern = parsed(() =>
+  const { alternatives }: AST.Pattern = tryParse(() =>
     new RegExpParser({ ecmaVersion: 2024 }).parsePattern(pattern, 0, pattern.length, {
       unicode: true,
     }),
@@ -88,7 +88,7 @@ function isLook(node: AST.Element): boolean {
   return node.type === 'Assertion' && node.kind !== 'start' && node.kind !== 'end';
 }
 
-function parsed<T>(parse: () => T): T {
+function tryParse<T>(parse: () => T): T {
   try {
     return parse();
   } catch (cause) {
@@ -134,8 +134,8 @@ function quantifier(node: AST.Quantifier, spelling: Spelling): string {
 /** One letter of these, as JSON spells it. */
 function letters(ranges: readonly Range[]): string {
   const has = (code: number) => ranges.some(([from, to]) => from <= code && code <= to);
-  const plainOnes = intersection(ranges, without([...ESCAPED, SURROGATES]));
-  const ways = ESCAPES.filter(([code]) => has(code)).map(([, spelling]) => quoted(spelling));
+  const plainOnes = intersection(ranges, complementOf([...ESCAPED, SURROGATES]));
+  const ways = ESCAPES.filter(([code]) => has(code)).map(([, spelling]) => quoteText(spelling));
   if (plainOnes.length > 0) ways.unshift(classOf(plainOnes));
   if (ways.length === 0) throw new UnknownPattern('a control character');
   return ways.length === 1 ? (ways[0] as string) : `(${ways.join(' | ')})`;
@@ -143,12 +143,15 @@ function letters(ranges: readonly Range[]): string {
 
 function classOf(ranges: readonly Range[]): string {
   const whole = ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
-  const all = without([...ESCAPED, SURROGATES]).reduce((sum, [from, to]) => sum + to - from + 1, 0);
-  return whole >= all ? plain('') : bracketed(ranges);
+  const all = complementOf([...ESCAPED, SURROGATES]).reduce(
+    (sum, [from, to]) => sum + to - from + 1,
+    0,
+  );
+  return whole >= all ? plainLetter('') : bracketRule(ranges);
 }
 
-function bracketed(ranges: readonly Range[]): string {
-  const letter = (code: number) => inClass(String.fromCodePoint(code));
+function bracketRule(ranges: readonly Range[]): string {
+  const letter = (code: number) => escapeInClass(String.fromCodePoint(code));
   const parts = ranges.map(([from, to]) =>
     from === to ? letter(from) : `${letter(from)}-${letter(to)}`,
   );
@@ -158,9 +161,9 @@ function bracketed(ranges: readonly Range[]): string {
 const IN_JSON: Spelling = { letter: letters, any: 'letter*', quote: '"\\""' };
 const AS_IT_IS: Spelling = {
   letter(ranges) {
-    const known = intersection(ranges, without([SURROGATES, [0, 0]]));
+    const known = intersection(ranges, complementOf([SURROGATES, [0, 0]]));
     if (known.length === 0) throw new UnknownPattern('a class without a letter');
-    return bracketed(known);
+    return bracketRule(known);
   },
   any: '',
   quote: '',
@@ -209,12 +212,12 @@ function partOf(node: AST.Element): Part {
           first: [...one.first, ...other.first],
           more: [...one.more, ...other.more],
           size: one.size + other.size,
-          readings: meet(one.first, other.first)
+          readings: isOverlapping(one.first, other.first)
             ? one.size + other.size
             : Math.max(one.readings, other.readings),
         }));
     case 'Quantifier':
-      return repeated(partOf(node.element as AST.Element), node);
+      return repeatPart(partOf(node.element as AST.Element), node);
     default:
       return NOTHING;
   }
@@ -222,7 +225,7 @@ function partOf(node: AST.Element): Part {
 
 function partSequence(parts: readonly Part[]): Part {
   return parts.reduce((one, other) => {
-    const isOpen = meet(one.more, other.first) || one.readings > 1;
+    const isOpen = isOverlapping(one.more, other.first) || one.readings > 1;
     return {
       isOptional: one.isOptional && other.isOptional,
       first: one.isOptional ? [...one.first, ...other.first] : one.first,
@@ -233,9 +236,9 @@ function partSequence(parts: readonly Part[]): Part {
   }, NOTHING);
 }
 
-function repeated(part: Part, { min, max }: Pick<AST.Quantifier, 'min' | 'max'>): Part {
+function repeatPart(part: Part, { min, max }: Pick<AST.Quantifier, 'min' | 'max'>): Part {
   const copies = Number.isFinite(max) ? max : min + 1;
-  const isOpen = part.isOptional || part.readings > 1 || meet(part.more, part.first);
+  const isOpen = part.isOptional || part.readings > 1 || isOverlapping(part.more, part.first);
   const size = part.size * copies;
   return {
     isOptional: part.isOptional || min === 0,
@@ -246,6 +249,6 @@ function repeated(part: Part, { min, max }: Pick<AST.Quantifier, 'min' | 'max'>)
   };
 }
 
-function meet(some: readonly Range[], others: readonly Range[]): boolean {
+function isOverlapping(some: readonly Range[], others: readonly Range[]): boolean {
   return intersection(some, others).length > 0;
 }

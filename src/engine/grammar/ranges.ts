@@ -37,13 +37,13 @@ export function rangesOf(node: SetNode): readonly Range[] {
       return [[node.min.value, node.max.value]];
     case 'CharacterClass': {
       const all = (node.elements as readonly SetNode[]).flatMap(rangesOf);
-      return node.negate ? without(all) : all;
+      return node.negate ? complementOf(all) : all;
     }
     case 'CharacterSet': {
-      if (node.kind === 'any') return without(LINE_ENDS);
+      if (node.kind === 'any') return complementOf(LINE_ENDS);
       if (node.kind === 'property') return propertyRanges(node.raw);
       const known = { digit: DIGITS, word: WORD, space: SPACES }[node.kind];
-      return node.negate ? without(known) : known;
+      return node.negate ? complementOf(known) : known;
     }
     default:
       throw new UnknownPattern(`the part ${node.raw}`);
@@ -74,7 +74,7 @@ function propertyRanges(raw: string): readonly Range[] {
 }
 
 /** All letters but these. */
-export function without(ranges: readonly Range[]): readonly Range[] {
+export function complementOf(ranges: readonly Range[]): readonly Range[] {
   const sorted = [...ranges].sort(([one], [other]) => one - other);
   const rest: Range[] = [];
   let from = 0;

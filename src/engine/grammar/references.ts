@@ -25,7 +25,8 @@ export class References {
     const to = addressOf(String(schema.$ref), this.bases.get(schema) ?? ROOT);
     if (to === null) return null;
     const at = to.indexOf('#');
-    const [place, fragment] = at < 0 ? [to, ''] : [to.slice(0, at), decoded(to.slice(at + 1))];
+    const [place, fragment] =
+      at < 0 ? [to, ''] : [to.slice(0, at), decodeFragment(to.slice(at + 1))];
     const isPointer = fragment === '' || fragment.startsWith('/');
     if (!this.named.has(isPointer ? place : to)) return null;
     let target = this.named.get(isPointer ? place : to);
@@ -61,7 +62,7 @@ function addressOf(reference: string, base: string): string | null {
   return URL.canParse(reference, base) ? new URL(reference, base).href : null;
 }
 
-function decoded(text: string): string {
+function decodeFragment(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -106,7 +106,7 @@ class SchemaReader {
     if (schema === true) return ANY;
     if (schema === false) return NEVER;
     if (!isRecord(schema) || Array.isArray(schema))
-      return this.unsaid(`the value ${JSON.stringify(schema)}`, at);
+      return this.leaveOut(`the value ${JSON.stringify(schema)}`, at);
     if (schema.$ref !== undefined) return this.reference(schema, at, depth);
     if (schema.allOf !== undefined) return this.allOf(schema, at, depth);
     if (schema.const !== undefined || schema.enum !== undefined) return this.values(schema, at);
@@ -114,7 +114,7 @@ class SchemaReader {
       if (schema[key] !== undefined) return this.ways(schema, key, at, depth);
     const types = typesOf(schema);
     for (const word of ['any', ...types].flatMap((type) => UNSAID[type] ?? []))
-      if (schema[word] !== undefined) this.unsaid(JSON.stringify(word), at);
+      if (schema[word] !== undefined) this.leaveOut(JSON.stringify(word), at);
     if (types.length === 0) return ANY;
     return oneOf(types.map((type) => this.ofType(type, schema, at, depth)));
   }
@@ -134,7 +134,7 @@ class SchemaReader {
       case 'null':
         return { kind: 'terminal', type, rule: type };
       default:
-        return this.unsaid(`the type ${JSON.stringify(type)}`, at);
+        return this.leaveOut(`the type ${JSON.stringify(type)}`, at);
     }
   }
 
@@ -171,7 +171,7 @@ class SchemaReader {
       (minProperties as number) <= Math.max(1, required.size) &&
       (maxProperties as number) >=
         (others === false ? properties.length : Number.POSITIVE_INFINITY);
-    return hasCount ? shape : this.unsaid('a number of properties', at, shape);
+    return hasCount ? shape : this.leaveOut('a number of properties', at, shape);
   }
 
   /** The names of properties that a schema allows: the only ones, or the rule of further ones. */
@@ -187,7 +187,7 @@ class SchemaReader {
     if (first !== undefined) {
       const [pattern, of] = first;
       const isOne = patterns.length === 1 && isOpen && propertyNames === undefined;
-      if (!isOne) this.unsaid('"patternProperties"', at);
+      if (!isOne) this.leaveOut('"patternProperties"', at);
       // Where no other property may be, one of these patterns has each name.
       if (!isOpen || (!isOne && additionalProperties !== false)) return none;
       const rule = isOne ? this.ruleOf({ type: 'string', pattern }, at) : 'string';
@@ -204,7 +204,7 @@ class SchemaReader {
       return { names: shape.texts.map((text) => JSON.parse(text)), pattern: null };
     if (isOpen && shape.kind === 'terminal')
       return { names: null, pattern: { rule: shape.rule, of: additionalProperties ?? true } };
-    this.unsaid('"propertyNames"', at);
+    this.leaveOut('"propertyNames"', at);
     return none;
   }
 
@@ -227,7 +227,7 @@ class SchemaReader {
     const most = Math.min(maxItems ?? Number.POSITIVE_INFINITY, open);
     const shape: Shape = { kind: 'array', first, rest, least, most };
     return schema.uniqueItems === true && most > 1
-      ? this.unsaid('"uniqueItems"', at, shape)
+      ? this.leaveOut('"uniqueItems"', at, shape)
       : shape;
   }
 
@@ -246,7 +246,7 @@ class SchemaReader {
     if (most !== undefined && least > most) return NEVER;
     const pattern = schema.pattern === undefined ? null : this.pattern(schema.pattern, at);
     const isLengthSaid = pattern === null && format === undefined;
-    if (length !== null && !isLengthSaid) this.unsaid('a length beside a pattern or format', at);
+    if (length !== null && !isLengthSaid) this.leaveOut('a length beside a pattern or format', at);
     if (pattern?.isExact === true) return rule(pattern.rule);
     if (format !== undefined) return rule(format);
     if (pattern !== null) return rule(pattern.rule);
@@ -259,11 +259,11 @@ class SchemaReader {
     const name = `the pattern ${JSON.stringify(pattern.slice(0, 100))}`;
     try {
       const { rule, unsaid } = patternRule(pattern);
-      if (unsaid !== null) this.unsaid(`${name} (${unsaid})`, at);
+      if (unsaid !== null) this.leaveOut(`${name} (${unsaid})`, at);
       return { rule, isExact: unsaid === null };
     } catch (thrown) {
       if (!(thrown instanceof UnknownPattern)) throw thrown;
-      this.unsaid(`${name} (${thrown.message})`, at);
+      this.leaveOut(`${name} (${thrown.message})`, at);
       return { rule: 'string', isExact: false };
     }
   }
@@ -275,17 +275,17 @@ class SchemaReader {
     // 0.01 is at most two places.
     const places = multiple === null ? null : PLACES.indexOf(multiple) + 1;
     const isSaid = multiple === null || multiple === 1 || (places !== 0 && !isWhole);
-    if (!isSaid) this.unsaid(`"multipleOf" ${multiple}`, at);
+    if (!isSaid) this.leaveOut(`"multipleOf" ${multiple}`, at);
     const bounds = boundsOf(schema);
     const { least, most } = bounds;
     if ((least ?? 0) > LARGEST || (most ?? 0) < -LARGEST)
-      return this.unsaid(
+      return this.leaveOut(
         `numbers of more than ${`${LARGEST}`.length} digits`,
         at,
         shape(isWhole ? 'integer' : 'number'),
       );
     const broken = [least, most].find((bound) => bound !== null && !Number.isInteger(bound));
-    if (!isWhole && broken !== undefined) this.unsaid(`the bound ${broken}`, at);
+    if (!isWhole && broken !== undefined) this.leaveOut(`the bound ${broken}`, at);
     const rule = isWhole
       ? integerRule(wholeBounds(bounds))
       : numberRule(outerBounds(bounds), places === 0 ? null : places);
@@ -295,7 +295,7 @@ class SchemaReader {
   private reference(schema: Schema, at: string, depth: number): Shape {
     const { $ref, ...others } = schema;
     const { to, target } = this.target(schema, at);
-    if (!isNote(others)) return this.merged([target, others], at, depth);
+    if (!isNote(others)) return this.mergeAll([target, others], at, depth);
     if (!this.named.has(to)) {
       // Its shape is unknown until it is read.
       this.named.set(to, ANY);
@@ -314,27 +314,27 @@ class SchemaReader {
 
   private allOf(schema: Schema, at: string, depth: number): Shape {
     const { allOf, ...others } = schema;
-    return this.merged([others, ...(Array.isArray(allOf) ? allOf : [])], at, depth);
+    return this.mergeAll([others, ...(Array.isArray(allOf) ? allOf : [])], at, depth);
   }
 
   /** The values that all these schemas allow. */
-  private merged(schemas: readonly unknown[], at: string, depth: number): Shape {
-    const all = schemas.map((schema) => this.resolved(schema, at, depth));
+  private mergeAll(schemas: readonly unknown[], at: string, depth: number): Shape {
+    const all = schemas.map((schema) => this.resolve(schema, at, depth));
     return this.shape(this.both(all, at), at, depth + 1);
   }
 
   private both(schemas: readonly unknown[], at: string): Schema | boolean {
     return mergeSchemas(schemas, (word) =>
-      this.unsaid(`${JSON.stringify(word)} that two schemas have`, at),
+      this.leaveOut(`${JSON.stringify(word)} that two schemas have`, at),
     );
   }
 
   /** A schema with the keywords of the schema that it refers to. */
-  private resolved(schema: unknown, at: string, depth: number): unknown {
+  private resolve(schema: unknown, at: string, depth: number): unknown {
     if (!isRecord(schema) || schema.$ref === undefined) return schema;
     if (depth > DEPTH_MAX) throw tooMuch(`references deeper than ${DEPTH_MAX}`, at);
     const { $ref: _, ...others } = schema;
-    const target = this.resolved(this.target(schema, at).target, at, depth + 1);
+    const target = this.resolve(this.target(schema, at).target, at, depth + 1);
     return isNote(others) ? target : this.both([target, others], at);
   }
 
@@ -345,21 +345,21 @@ class SchemaReader {
       const place = `${at}.${key}.${index}`;
       if (isNote(others)) return this.shape(each, place, depth + 1);
       // Without a difference the reference stays: it may refer to itself.
-      const own = this.resolved(each, place, depth);
+      const own = this.resolve(each, place, depth);
       const isSame =
         isRecord(own) && JSON.stringify(mergeSchemas([own, others])) === JSON.stringify(own);
       return this.shape(isSame ? each : this.both([others, own], place), place, depth + 1);
     });
     const shape = oneOf(ways);
     const isOne = key === 'anyOf' || areApart(ways, all, this.named);
-    return isOne ? shape : this.unsaid('"oneOf" whose schemas allow the same value', at, shape);
+    return isOne ? shape : this.leaveOut('"oneOf" whose schemas allow the same value', at, shape);
   }
 
   private values(schema: Schema, at: string): Shape {
     const other = Object.keys(schema).find(
       (word) => ASSERTIONS.has(word) && !['const', 'enum', 'type'].includes(word),
     );
-    if (other !== undefined) this.unsaid(`${JSON.stringify(other)} beside fixed values`, at);
+    if (other !== undefined) this.leaveOut(`${JSON.stringify(other)} beside fixed values`, at);
     const types = schema.type === undefined ? null : typesOf(schema);
     const lists = [schema.const === undefined ? undefined : [schema.const], schema.enum];
     const [first = [], second = first] = lists
@@ -386,7 +386,7 @@ class SchemaReader {
     const known = words.filter((word) => {
       if (schema[word] === undefined) return false;
       const isSaid = Number.isSafeInteger(schema[word]) && (schema[word] as number) <= REPEATED_MAX;
-      if (!isSaid) this.unsaid(`${word} ${JSON.stringify(schema[word])}`, at);
+      if (!isSaid) this.leaveOut(`${word} ${JSON.stringify(schema[word])}`, at);
       return isSaid;
     });
     const counts = Object.fromEntries(known.map((word) => [word, schema[word] as number]));
@@ -401,7 +401,7 @@ class SchemaReader {
   }
 
   /** No grammar says it: `instead` is allowed. */
-  private unsaid(what: string, at: string, instead: Shape = ANY): Shape {
+  private leaveOut(what: string, at: string, instead: Shape = ANY): Shape {
     if (this.unsaidParts.length < UNSAID_MAX) this.unsaidParts.push(`${what} at ${at}`);
     return instead;
   }

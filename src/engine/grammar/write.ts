@@ -1,5 +1,5 @@
 import { SvcError } from '../../errors.ts';
-import { type Choices, choiceOf, otherThan, plain } from './choice.ts';
+import { type Choices, choiceOf, otherThan, plainLetter } from './choice.ts';
 import { FORMAT_PARTS } from './format.ts';
 import {
   type ArrayShape,
@@ -20,7 +20,7 @@ const COMMON: Readonly<Record<string, string>> = {
   space: '| " " | "\\n" [ \\t]{0,20}',
   comma: '"," space',
   colon: '":" [ ]?',
-  letter: `${plain('')} | "\\\\" (["\\\\/bfnrt] | "u" unit)`,
+  letter: `${plainLetter('')} | "\\\\" (["\\\\/bfnrt] | "u" unit)`,
   // Half of a surrogate pair would be no text, and a whole one needs no escape.
   unit: '[0-9a-cA-CefEF] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2}',
   string: '"\\"" letter* "\\""',
@@ -115,8 +115,8 @@ class Writer {
     const other =
       others === null || !this.ends(others)
         ? null
-        : this.reused(
-            this.other(
+        : this.reuseRule(
+            this.writeOther(
               properties.map(({ name }) => name),
               nameRule ?? 'string',
               others,
@@ -151,7 +151,7 @@ class Writer {
   }
 
   /** A property with a name outside this list. */
-  private other(names: readonly string[], nameRule: string, shape: Shape): string {
+  private writeOther(names: readonly string[], nameRule: string, shape: Shape): string {
     const value = this.expression(shape);
     if (names.length === 0) return `${nameRule} colon ${value}`;
     const { rule, rules } = otherThan(this.name(), names);
@@ -164,14 +164,14 @@ class Writer {
     const first = shape.first.slice(0, most);
     const { least } = shape;
     const isMore = most > first.length;
-    const item = isMore ? this.reused(this.expression(shape.rest)) : '';
+    const item = isMore ? this.reuseRule(this.expression(shape.rest)) : '';
     const [from, to] = [Math.max(0, least - first.length), most - first.length];
     if (first.length === 0) {
       if (!isMore) return '"[" space "]"';
-      const items = `${item} ${repeated(`(comma ${item})`, Math.max(0, from - 1), to - 1)}`;
+      const items = `${item} ${repeatExpression(`(comma ${item})`, Math.max(0, from - 1), to - 1)}`;
       return `"[" space ${from === 0 ? `(${items})?` : items} space "]"`;
     }
-    let tail = isMore ? repeated(`(comma ${item})`, from, to) : '';
+    let tail = isMore ? repeatExpression(`(comma ${item})`, from, to) : '';
     for (let at = first.length - 1; at > 0; at -= 1) {
       const name = this.name();
       const items = `comma ${this.expression(first[at] as Shape)} ${tail}`;
@@ -194,7 +194,7 @@ class Writer {
   }
 
   /** The name of an expression that is written more than once, else each level doubles its text. */
-  private reused(expression: string): string {
+  private reuseRule(expression: string): string {
     if (/^[a-z][\w-]*$/.test(expression)) return expression;
     const name = this.name();
     this.add(name, expression);
@@ -231,7 +231,7 @@ function commonFor(text: string): readonly string[] {
   return [...needed].map((name) => `${name} ::= ${COMMON[name]}`);
 }
 
-function repeated(expression: string, least: number, most: number): string {
+function repeatExpression(expression: string, least: number, most: number): string {
   if (most <= 0) return '';
   if (most === Number.POSITIVE_INFINITY)
     return least === 0 ? `${expression}*` : `${expression}{${least},}`;

@@ -2,7 +2,7 @@ import {
   type Entries,
   FILE_TYPES,
   type GgufHeader,
-  invalid,
+  invalidError,
   type ModelShape,
   otherKindOf,
   shapeOf,
@@ -70,7 +70,7 @@ export function inspectModel(
   const [first] = headers;
   const { architecture, entries } = first;
   const other = otherKindOf(first);
-  if (other !== null) throw invalid(other);
+  if (other !== null) throw invalidError(other);
   const tensors = headers.flatMap((header) => header.tensors);
   const file_type = entries.value('general.file_type');
   return {
@@ -121,7 +121,7 @@ export function plainMetadata(entries: Entries, bytesMax: number): ModelMetadata
   let bytes = 0;
   for (const key of keys) {
     const count = entries.count(key) ?? 0;
-    const value = count > LIST_MAX ? { count } : plain(entries.value(key));
+    const value = count > LIST_MAX ? { count } : toPlain(entries.value(key));
     const entry: [string, unknown] = [key.slice(0, 256), value];
     const size = Buffer.byteLength(JSON.stringify(entry));
     if (bytes + size > bytesMax) continue;
@@ -146,8 +146,8 @@ export function invalidModel(problem: string): ModelDescription {
   return { problem: problem.slice(0, PROBLEM_MAX), ...unknown };
 }
 
-function plain(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(plain);
+function toPlain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toPlain);
   if (typeof value !== 'string' || value.length <= TEXT_MAX) return value;
   return `${value.slice(0, TEXT_MAX - 1).toWellFormed()}…`;
 }

@@ -96,11 +96,13 @@ function templateOf(
   const template = entries.value('tokenizer.chat_template');
   const source = typeof template === 'string' ? template : null;
   const isPlain = source === null && named.length === 0;
-  if (!renders || isPlain || !canRender()) return { used: source === null ? null : usedAs(source) };
+  if (!renders || isPlain || !canRender())
+    return { used: source === null ? null : templateUseOf(source) };
   const vocabulary = { includes: (text: string) => textsOf(entries).includes(text) };
   const file = { source, bos_token: '', eos_token: '', vocabulary };
   const { name, text, problem, template: chosen } = chooseTemplate(file, named);
-  const used = chosen === null ? null : { tools: chosen.hasTools, thinking: usedAs(text).thinking };
+  const used =
+    chosen === null ? null : { tools: chosen.hasTools, thinking: templateUseOf(text).thinking };
   if (problem === null) return { used, ...placeOf(name) };
   const instead =
     { none: 'prompts are continued as they are', file: 'that of its file is used' }[name] ??
@@ -115,7 +117,7 @@ function placeOf(name: string): { template?: string } {
 }
 
 /** Of a template that is not rendered here. */
-function usedAs(text: string): TemplateUse {
+function templateUseOf(text: string): TemplateUse {
   return {
     tools: rowOf(CALLS, text) !== null,
     thinking: (rowOf(THOUGHTS, text)?.reasoning ?? null) !== null,

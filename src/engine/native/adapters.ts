@@ -21,7 +21,7 @@ export interface LoadedAdapters {
 export function openAdapters(model: Model, adapters: readonly Adapter[]): LoadedAdapters {
   const pointers = adapters.map(({ path }) => {
     const pointer = model.llama.c.llama_adapter_lora_init(model.pointer, path);
-    if (pointer === null) throw unfit(path, loadProblem() ?? 'llama.cpp does not say why');
+    if (pointer === null) throw unfitError(path, loadProblem() ?? 'llama.cpp does not say why');
     return pointer;
   });
   return { pointers, scales: adapters.map(({ scale }) => scale) };
@@ -33,15 +33,16 @@ export function openAdapters(model: Model, adapters: readonly Adapter[]): Loaded
  */
 export async function checkAdapter(model: GgufHeader, { path }: Adapter): Promise<void> {
   const adapter = await readHeader(path).catch(() => {
-    throw unfit(path, 'it is not a GGUF file that can be read');
+    throw unfitError(path, 'it is not a GGUF file that can be read');
   });
   if (adapter.type !== 'adapter' || adapter.entries.value('adapter.type') !== 'lora')
-    throw unfit(path, 'it is not a LoRA adapter');
+    throw unfitError(path, 'it is not a LoRA adapter');
   const [own, other] = [model.architecture, adapter.architecture];
-  if (own !== other) throw unfit(path, `it is for the architecture ${other}, and this is ${own}`);
+  if (own !== other)
+    throw unfitError(path, `it is for the architecture ${other}, and this is ${own}`);
 }
 
-function unfit(path: string, why: string): SvcError {
+function unfitError(path: string, why: string): SvcError {
   const hint = 'Correct model_adapters. See: svc model show <name>';
   return new SvcError('model_invalid', `The adapter ${basename(path)} does not fit: ${why}.`, {
     hint,

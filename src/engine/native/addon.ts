@@ -23,7 +23,7 @@ let opened: Addon | null = null;
  * Throws engine_missing, engine_unavailable.
  */
 export function openAddon(folder = librariesFolder()): Addon {
-  opened ??= checked(load(join(folder, ADDON)));
+  opened ??= checkAddon(load(join(folder, ADDON)));
   return opened;
 }
 
@@ -38,7 +38,7 @@ function load(file: string): unknown {
 }
 
 /** Throws engine_unavailable unless it renders as this version of svc expects. */
-export function checked(loaded: unknown): Addon {
+export function checkAddon(loaded: unknown): Addon {
   const addon = loaded as Addon;
   try {
     const { AddonJinjaRenderer: Renderer } = addon;

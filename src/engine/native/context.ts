@@ -191,7 +191,7 @@ export class Context {
   initBatch(stopAt: StopAt | null = null): void {
     this.batch.n_tokens = 0;
     const { stops } = this;
-    if (stopAt === 'any' && stops !== null && !stops.allRaised) stops.lower('any');
+    if (stopAt === 'any' && stops !== null && !stops.areAllRaised) stops.lower('any');
     this.setStop(stopAt);
   }
 
@@ -246,7 +246,7 @@ export class Context {
   private isStopped(): boolean {
     const { stops, stopAt } = this;
     if (stops === null || stopAt === null || !stops.isRaised(stopAt)) return false;
-    return stopAt !== 'any' || !stops.allRaised;
+    return stopAt !== 'any' || !stops.areAllRaised;
   }
 
   /** The odds of all tokens after the one with this index. Valid until the next batch. */

@@ -125,10 +125,10 @@ export function checkLayouts(
 ): void {
   const version = c.llama_version();
   if (version !== RELEASE.version)
-    throw unavailable(`its version is ${version}, and ${RELEASE.version} is expected`);
+    throw unavailableError(`its version is ${version}, and ${RELEASE.version} is expected`);
   for (const [name, bytes] of Object.entries(SIZES)) {
     const size = koffi.sizeof(types.get(name) ?? name);
-    if (size !== bytes) throw unavailable(`${name} has ${size} bytes instead of ${bytes}`);
+    if (size !== bytes) throw unavailableError(`${name} has ${size} bytes instead of ${bytes}`);
   }
   const usual: Record<keyof typeof LAYOUTS, object> = {
     llama_model_params: c.llama_model_default_params(),
@@ -139,14 +139,14 @@ export function checkLayouts(
     for (const [field, [, expected]] of Object.entries(layout)) {
       const values = usual[name as keyof typeof LAYOUTS] as Record<string, unknown>;
       if (values[field] !== expected)
-        throw unavailable(`${name}.${field} is ${values[field]} instead of ${expected}`);
+        throw unavailableError(`${name}.${field} is ${values[field]} instead of ${expected}`);
     }
   const pool = threadPoolParams(c, 3);
   if (pool.getInt32(POOL_THREADS, true) !== 3 || pool.getUint32(POOL_POLL, true) !== 50)
-    throw unavailable('ggml_threadpool_params has another layout');
+    throw unavailableError('ggml_threadpool_params has another layout');
 }
 
-function unavailable(why: string): SvcError {
+function unavailableError(why: string): SvcError {
   return new SvcError(
     'engine_unavailable',
     `The libraries of llama.cpp are not those of this version of svc: ${why}.`,
@@ -180,16 +180,16 @@ function logTo(c: Functions, log: LlamaOptions['log']): void {
     if (name !== undefined) log(name, text.trimEnd());
   };
   const type = koffi.pointer(koffi.proto('void log_callback(int, const char*, void*)'));
-  loudly = koffi.register(heard, type);
-  c.llama_log_set(loudly, null);
+  logCallback = koffi.register(heard, type);
+  c.llama_log_set(logCallback, null);
 }
-let loudly: Pointer = null;
+let logCallback: Pointer = null;
 /** A function that does nothing but to read a clock. */
 let clock: Pointer = null;
 
 /** While `work` makes a model or a context, llama.cpp may log. */
-export function heard<T>({ c }: Pick<Llama, 'c'>, work: () => T): T {
-  c.llama_log_set(loudly, null);
+export function withLogging<T>({ c }: Pick<Llama, 'c'>, work: () => T): T {
+  c.llama_log_set(logCallback, null);
   try {
     return work();
   } finally {

@@ -3,7 +3,7 @@ import { RANKER } from '../inspect/inspection.ts';
 import type { Functions, Pointer } from './abi.ts';
 import type { LoadedAdapters } from './adapters.ts';
 import { Context, type ContextOptions } from './context.ts';
-import { heard, type Llama } from './library.ts';
+import { type Llama, withLogging } from './library.ts';
 
 /** A token of the vocabulary, by its number. */
 export type Token = number;
@@ -144,22 +144,25 @@ export class Model {
   }
 
   /**
-   * The tokens of a text. `special`: control tokens that it spells are those tokens. `behind`: the
-   * text is behind another one, so a tokenizer adds no space before it.
+   * The tokens of a text. `spellsControl`: control tokens that it spells are those tokens.
+   * `isBehind`: the text is behind another one, so a tokenizer adds no space before it.
    */
-  tokenize(text: string, special = false, behind = false): Token[] {
+  tokenize(text: string, spellsControl = false, isBehind = false): Token[] {
     if (text === '') return [];
-    return (behind ? this.tokensBehind(text, special) : null) ?? this.tokensIn(text, special);
+    return (
+      (isBehind ? this.tokensBehind(text, spellsControl) : null) ??
+      this.tokensIn(text, spellsControl)
+    );
   }
 
   /**
    * The tokens behind a mark that no space follows. Null: the vocabulary has no such mark. A mark
    * that stays apart is the token of a control token, or a line break.
    */
-  private tokensBehind(text: string, special: boolean): Token[] | null {
+  private tokensBehind(text: string, spellsControl: boolean): Token[] | null {
     const { bos, eos } = this.tokens;
     const mark = bos ?? eos;
-    if (special && mark !== null) {
+    if (spellsControl && mark !== null) {
       const tokens = this.tokensIn(this.textOf(mark) + text, true);
       const at = tokens.indexOf(mark);
       const rest = tokens.slice(at + 1);
@@ -167,14 +170,14 @@ export class Model {
         return rest;
     }
     if (text.startsWith('\n')) {
-      const tokens = this.tokensIn(text, special);
-      if (this.detokenize(tokens, special).startsWith('\n')) return tokens;
+      const tokens = this.tokensIn(text, spellsControl);
+      if (this.detokenize(tokens, spellsControl).startsWith('\n')) return tokens;
     }
-    const marks = this.tokensIn('\n', special);
-    const tokens = this.tokensIn(`\n${text}`, special);
+    const marks = this.tokensIn('\n', spellsControl);
+    const tokens = this.tokensIn(`\n${text}`, spellsControl);
     if (marks.length === 0 || marks.some((token, at) => tokens[at] !== token)) return null;
     const rest = tokens.slice(marks.length);
-    return !special || spacesOf(this.detokenize(rest, true)) === spacesOf(text) ? rest : null;
+    return !spellsControl || spacesOf(this.detokenize(rest, true)) === spacesOf(text) ? rest : null;
   }
 
   /** The tokens of a text alone, with those that the model expects around it. */
@@ -182,31 +185,35 @@ export class Model {
     return this.tokensIn(text, false, true);
   }
 
-  private tokensIn(text: string, special: boolean, adds = false): Token[] {
+  private tokensIn(text: string, spellsControl: boolean, addsEnds = false): Token[] {
     const bytes = Buffer.from(text);
     const { c, vocab } = this;
     const read = (into: Int32Array) =>
-      c.llama_tokenize(vocab, bytes, bytes.length, into, into.length, adds, special);
-    return [...filled(new Int32Array(bytes.length + 8), read)];
+      c.llama_tokenize(vocab, bytes, bytes.length, into, into.length, addsEnds, spellsControl);
+    return [...fillArray(new Int32Array(bytes.length + 8), read)];
   }
 
-  /** The text of tokens. `special`: control tokens are spelled. `before`: those of earlier text. */
-  detokenize(tokens: readonly Token[], special = false, before: readonly Token[] = []): string {
+  /** The text of tokens. `spellsControl`: control tokens too. `before`: tokens of earlier text. */
+  detokenize(
+    tokens: readonly Token[],
+    spellsControl = false,
+    before: readonly Token[] = [],
+  ): string {
     if (tokens.length === 0) return '';
     if (before.length > 0) {
-      const earlier = this.textIn(before, special);
-      const all = earlier === '' ? '' : this.textIn([...before, ...tokens], special);
+      const earlier = this.textIn(before, spellsControl);
+      const all = earlier === '' ? '' : this.textIn([...before, ...tokens], spellsControl);
       if (all !== '' && all.startsWith(earlier)) return all.slice(earlier.length);
     }
-    return this.textIn(tokens, special);
+    return this.textIn(tokens, spellsControl);
   }
 
-  private textIn(tokens: readonly Token[], special: boolean): string {
+  private textIn(tokens: readonly Token[], spellsControl: boolean): string {
     const ids = Int32Array.from(tokens);
     const { c, vocab } = this;
     const read = (into: Uint8Array) =>
-      c.llama_detokenize(vocab, ids, ids.length, into, into.length, false, special);
-    return utf8.decode(filled(new Uint8Array(16 * tokens.length + 16), read));
+      c.llama_detokenize(vocab, ids, ids.length, into, into.length, false, spellsControl);
+    return utf8.decode(fillArray(new Uint8Array(16 * tokens.length + 16), read));
   }
 
   /** The bytes of a token, which need not be whole letters. */
@@ -214,12 +221,12 @@ export class Model {
     const { c, vocab } = this;
     const read = (into: Uint8Array) =>
       c.llama_token_to_piece(vocab, token, into, into.length, 0, true);
-    return [...filled(new Uint8Array(16), read)];
+    return [...fillArray(new Uint8Array(16), read)];
   }
 
   /** Throws Error if llama.cpp makes none. */
   createContext(options: ContextOptions): Context {
-    return heard(this.llama, () => new Context(this, options));
+    return withLogging(this.llama, () => new Context(this, options));
   }
 }
 
@@ -227,7 +234,7 @@ export class Model {
  * The content that a function writes into an array. If the array is too small, the function returns
  * the needed size below 0.
  */
-function filled<A extends Int32Array | Uint8Array>(array: A, read: (into: A) => number): A {
+function fillArray<A extends Int32Array | Uint8Array>(array: A, read: (into: A) => number): A {
   const count = read(array);
   if (count >= 0) return array.subarray(0, count) as A;
   const larger = new (array.constructor as new (length: number) => A)(-count);

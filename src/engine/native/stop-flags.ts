@@ -34,7 +34,7 @@ export class StopFlags {
     this.words.fill(0n);
   }
 
-  get allRaised(): boolean {
+  get areAllRaised(): boolean {
     return Atomics.load(this.words, ALL * WORDS + DIMENSIONS) === 0n;
   }
 

@@ -40,19 +40,24 @@ export class AnswerPieces {
   /** Throws resume_failed if the tokens do not spell the delivered output. */
   push(token: number): readonly Piece[] {
     const wasReasoning = this.reader.isReasoning;
-    const pieces = this.fresh(this.reader.push(this.text.push([token])));
+    const pieces = this.undeliveredOf(this.reader.push(this.text.push([token])));
     const control = this.controlText(token);
     const all =
-      control === null ? pieces : [...pieces, ...this.fresh(this.reader.push(control, true))];
+      control === null
+        ? pieces
+        : [...pieces, ...this.undeliveredOf(this.reader.push(control, true))];
     if (wasReasoning || this.reader.isReasoning) this.reasoningTokens += 1;
     return all;
   }
 
   end(): readonly Piece[] {
-    return [...this.fresh(this.reader.push(this.text.end())), ...this.fresh(this.reader.end())];
+    return [
+      ...this.undeliveredOf(this.reader.push(this.text.end())),
+      ...this.undeliveredOf(this.reader.end()),
+    ];
   }
 
-  private fresh(pieces: readonly Piece[]): readonly Piece[] {
+  private undeliveredOf(pieces: readonly Piece[]): readonly Piece[] {
     const fresh: Piece[] = [];
     for (const piece of pieces) {
       const next = this.delivery.next(piece);
@@ -100,14 +105,14 @@ export class Delivery {
       const isLast = this.index === this.parts.length - 1;
       if (isOf(part, piece)) {
         const length = Math.min(known.length, piece.text.length);
-        if (known.slice(0, length) !== piece.text.slice(0, length)) throw differs();
+        if (known.slice(0, length) !== piece.text.slice(0, length)) throw resumeError();
         this.offset += length;
         if (piece.text.length === length) return null;
-        if (!isLast) throw differs();
+        if (!isLast) throw resumeError();
         this.index += 1;
         return { ...piece, text: piece.text.slice(length) };
       }
-      if (known !== '') throw differs();
+      if (known !== '') throw resumeError();
       this.index += 1;
       this.offset = 0;
     }
@@ -119,7 +124,7 @@ function isOf(part: OutputPart, { kind, call }: Piece): boolean {
   return part.type === (kind ?? 'text');
 }
 
-function differs(): SvcError {
+function resumeError(): SvcError {
   return new SvcError('resume_failed');
 }
 

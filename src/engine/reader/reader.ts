@@ -2,7 +2,7 @@ import type { CallName, Piece, Tool } from '../../contract/messages/parts.ts';
 import {
   type ArgumentsReader,
   argumentsReader,
-  unquoted,
+  unquote,
   withoutControl,
 } from '../forms/arguments.ts';
 import type { CallRow, ThoughtRow } from '../forms/form.ts';
@@ -84,7 +84,7 @@ export class Reader {
     const turns = (patterns: readonly Pattern[], to: 'text' | 'reasoning'): Meant[] =>
       patterns.map((pattern) => ({ pattern, act: () => this.turnTo(to) }));
     const drops = (patterns: readonly Pattern[]): Meant[] =>
-      patterns.map((pattern) => ({ pattern, act: () => this.dropped() }));
+      patterns.map((pattern) => ({ pattern, act: () => this.startSkipping() }));
     const open = reasoning === null ? [] : [reasoning.open];
     const close = reasoning?.close ?? [];
     const hasChannels = reasoning?.channels === true;
@@ -150,7 +150,7 @@ export class Reader {
     this.pending += text;
     this.control += (isControl ? '1' : '0').repeat(text.length);
     while (this.ended_ === null && this.read());
-    return this.taken();
+    return this.takePieces();
   }
 
   /** Returns the text that was kept back: nothing follows. */
@@ -159,7 +159,7 @@ export class Reader {
     if (this.mode === 'text' || this.mode === 'reasoning') this.release(this.callBegun());
     this.pending = '';
     this.control = '';
-    return this.taken();
+    return this.takePieces();
   }
 
   /** Where a call begins that is cut off before its arguments. */
@@ -183,7 +183,7 @@ export class Reader {
     return stop.length === 0 && thoughts === null && calls === null;
   }
 
-  private taken(): readonly Piece[] {
+  private takePieces(): readonly Piece[] {
     if (this.pieces.length === 0) return NONE;
     const { pieces } = this;
     this.pieces = [];
@@ -276,7 +276,7 @@ export class Reader {
     this.say('', true);
     if (held === undefined) this.arguments = argumentsReader(row.syntax, tool.parameters);
     else {
-      this.say(unquoted(held));
+      this.say(unquote(held));
       this.endCall();
     }
   }
@@ -293,7 +293,7 @@ export class Reader {
   }
 
   /** The white space beside such a mark is not part of the text. */
-  private dropped(): void {
+  private startSkipping(): void {
     this.skipsSpace = true;
   }
 

@@ -10,7 +10,7 @@ interface CallingTurn {
  * The same conversation with one call in a turn, for templates that know no parallel calls. Each
  * call is followed by its result.
  */
-export function apart<T extends CallingTurn>(turns: readonly T[]): T[] {
+export function splitCalls<T extends CallingTurn>(turns: readonly T[]): T[] {
   return turns.flatMap((turn, at) => {
     const { tool_calls: calls = [] } = turn;
     if (turn.role === 'tool' && (callsBefore(turns, at)?.length ?? 0) > 1) return [];
@@ -18,7 +18,7 @@ export function apart<T extends CallingTurn>(turns: readonly T[]): T[] {
     const results = turns.slice(at + 1, endOfResults(turns, at + 1));
     const known = new Set(calls.map(({ id }) => id));
     return calls.flatMap((call, index) => [
-      { ...(index === 0 ? turn : bare(turn)), tool_calls: [call] },
+      { ...(index === 0 ? turn : emptyTurn(turn)), tool_calls: [call] },
       ...results.filter(({ tool_call_id: id = '' }) =>
         known.has(id) ? id === call.id : index === calls.length - 1,
       ),
@@ -27,7 +27,7 @@ export function apart<T extends CallingTurn>(turns: readonly T[]): T[] {
 }
 
 /** Its text and its reasoning come before the first call. */
-function bare<T extends CallingTurn>({ role }: T): T {
+function emptyTurn<T extends CallingTurn>({ role }: T): T {
   return { role, content: '' } as unknown as T;
 }
 

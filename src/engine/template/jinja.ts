@@ -19,7 +19,7 @@ export class JinjaTemplate {
     this.isTimed = source.includes('strftime_now');
     const { AddonJinjaRenderer: Renderer } = openAddon();
     const whole = this.isTimed ? STRFTIME + source : source;
-    this.renderer = this.explained(() => new Renderer(whole));
+    this.renderer = this.explainErrors(() => new Renderer(whole));
   }
 
   /** `now`: the time that the template may write. Throws TemplateError. */
@@ -27,10 +27,10 @@ export class JinjaTemplate {
     const numbers = new Numbers();
     const own = numbers.hide(variables) as object;
     const values = { ...USUAL, ...timeValues(now, this.isTimed), ...own };
-    return numbers.show(this.explained(() => this.renderer.render(values)));
+    return numbers.show(this.explainErrors(() => this.renderer.render(values)));
   }
 
-  private explained<T>(work: () => T): T {
+  private explainErrors<T>(work: () => T): T {
     try {
       return work();
     } catch (thrown) {
@@ -108,16 +108,16 @@ function timeValues(now: Date, isTimed: boolean): object {
 /** The usual forms of Python's `strftime`, in English and in local time. */
 function timeForms(now: Date): Record<string, string> {
   const two = (value: number) => String(value).padStart(2, '0');
-  const named = (options: Intl.DateTimeFormatOptions) => now.toLocaleString('en-US', options);
+  const formatDate = (options: Intl.DateTimeFormatOptions) => now.toLocaleString('en-US', options);
   const forms: Record<string, string> = {
     Y: String(now.getFullYear()),
     y: two(now.getFullYear() % 100),
     m: two(now.getMonth() + 1),
-    B: named({ month: 'long' }),
-    b: named({ month: 'short' }),
+    B: formatDate({ month: 'long' }),
+    b: formatDate({ month: 'short' }),
     d: two(now.getDate()),
-    A: named({ weekday: 'long' }),
-    a: named({ weekday: 'short' }),
+    A: formatDate({ weekday: 'long' }),
+    a: formatDate({ weekday: 'short' }),
     H: two(now.getHours()),
     I: two(now.getHours() % 12 || 12),
     p: now.getHours() < 12 ? 'AM' : 'PM',

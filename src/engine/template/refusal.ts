@@ -12,7 +12,7 @@ export class TemplateError extends Error {
 }
 
 /** Whose fault it is: the template refuses the conversation, or llama.cpp the template. */
-export function refused(error: Error): SvcError {
+export function refusalOf(error: Error): SvcError {
   const reason = error.message.slice(0, REASON_MAX);
   if (error instanceof TemplateError && !error.isRefusal)
     return new SvcError(

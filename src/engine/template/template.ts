@@ -7,10 +7,10 @@ import { type CallRow, rowOf, type ThoughtRow } from '../forms/form.ts';
 import { KEY, learnCalls, learnThoughts, PROBES, type Probe, type Shown } from '../forms/learn.ts';
 import { THOUGHTS } from '../forms/thoughts.ts';
 import { callsText } from '../forms/write.ts';
-import { apart } from './apart.ts';
+import { splitCalls } from './apart.ts';
 import { resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';
-import { refused } from './refusal.ts';
+import { refusalOf } from './refusal.ts';
 
 /** What of a request changes its prompt. */
 export interface Asking {
@@ -75,9 +75,9 @@ export class ChatTemplate {
     const [probe] = PROBES;
     const conversation = [user(probe.question)];
     const answers = { add_generation_prompt: true };
-    const plain = caught(() => this.written(conversation, answers));
+    const plain = catchError(() => this.renderTurns(conversation, answers));
     const isRead = typeof plain === 'string' && plain.includes(probe.question);
-    if (!isRead && this.tried({ parts: true }, conversation, answers)?.includes(probe.question))
+    if (!isRead && this.tryForms({ parts: true }, conversation, answers)?.includes(probe.question))
       this.forms = { ...this.forms, parts: true };
     else if (plain instanceof Error) throw plain;
     else if (!isRead) throw new Error('it leaves out the message of the user');
@@ -87,47 +87,52 @@ export class ChatTemplate {
     const own = rowOf(CALLS, source);
     this.calls =
       native === null ? [GENERIC, PYTHONIC_FENCE, ...(own === null ? [] : [own])] : [native];
-    this.thoughts = rowOf(THOUGHTS, source) ?? learnThoughts(this.shown());
-    this.end = this.shownBy(probe).end;
+    this.thoughts = rowOf(THOUGHTS, source) ?? learnThoughts(this.showProbes());
+    this.end = this.showProbe(probe).end;
   }
 
   /** The text up to the answer. Throws capability_missing if the template refuses it. */
   render({ messages, tools, reasoning_effort: effort, now, plain }: Asking): string {
-    const goesOn = messages.at(-1)?.role === 'assistant';
+    const isContinued = messages.at(-1)?.role === 'assistant';
     const read = this.turnsOf(messages);
     const isNative = this.hasTools && tools.length > 0;
     const asText = this.hasTools || tools.length === 0 ? read : withToolsText(read, tools);
     const turns = this.withCalls(eachText(asText, plain) as Turn[]);
-    if (goesOn) {
+    if (isContinued) {
       const last = turns.at(-1) as Turn;
       turns[turns.length - 1] = { ...last, content: `${last.content}${HERE}` };
     }
     const variables = {
-      ...(goesOn ? {} : { add_generation_prompt: true }),
-      ...(isNative ? { tools: eachText(tools.map(described), plain) } : {}),
+      ...(isContinued ? {} : { add_generation_prompt: true }),
+      ...(isNative ? { tools: eachText(tools.map(describeTool), plain) } : {}),
       ...effortValues(effort),
     };
-    const write = (these: Turn[]) => caught(() => this.written(these, variables, now));
+    const write = (these: Turn[]) => catchError(() => this.renderTurns(these, variables, now));
     const whole = write(turns);
-    const text = whole instanceof Error ? write(apart(turns)) : whole;
-    if (typeof text !== 'string') throw refused(text);
-    if (!goesOn) return text;
+    const text = whole instanceof Error ? write(splitCalls(turns)) : whole;
+    if (typeof text !== 'string') throw refusalOf(text);
+    if (!isContinued) return text;
     const end = text.lastIndexOf(HERE);
-    if (end < 0) throw refused(new Error('it has no place for the beginning of an answer'));
+    if (end < 0) throw refusalOf(new Error('it has no place for the beginning of an answer'));
     return text.slice(0, end);
   }
 
   /** Tries to render it as it is, then in the forms that more templates take. */
-  private written(turns: readonly Turn[], variables: Variables, now = new Date()): string {
+  private renderTurns(turns: readonly Turn[], variables: Variables, now = new Date()): string {
     const values = { ...this.tokens, ...variables };
     const write = (these: readonly Turn[]) =>
-      this.template.render({ ...values, messages: these.map((turn) => this.formed(turn)) }, now);
+      this.template.render(
+        { ...values, messages: these.map((turn) => this.applyForms(turn)) },
+        now,
+      );
     let first: unknown;
-    for (const change of [asIs, joined, withoutSystem])
+    for (const change of [asIs, joinTurns, withoutSystem])
       try {
         const text = write(change(turns));
         if (
-          turns.every(({ role, content }) => role !== 'system' || text.includes(trimmed(content)))
+          turns.every(
+            ({ role, content }) => role !== 'system' || text.includes(trimContent(content)),
+          )
         )
           return text;
         first ??= new Error('it leaves out the system text');
@@ -137,7 +142,7 @@ export class ChatTemplate {
     throw first;
   }
 
-  private formed(turn: Turn): Turn {
+  private applyForms(turn: Turn): Turn {
     const { parts, texts, short } = this.forms;
     const id = (long: string) => (short ? shortId(long) : long);
     return {
@@ -222,7 +227,7 @@ export class ChatTemplate {
   /** Finds the forms in which the template takes calls. False: it writes none. */
   private findCallForms(probe: Probe): boolean {
     for (const forms of CALL_FORMS) {
-      const text = this.tried(forms, callTurns(probe, 1), { tools: toolsOf(probe) });
+      const text = this.tryForms(forms, callTurns(probe, 1), { tools: toolsOf(probe) });
       if (text?.includes(probe.names[0]) !== true || !text.includes(probe.value)) continue;
       this.forms = { ...this.forms, ...forms };
       return true;
@@ -233,36 +238,36 @@ export class ChatTemplate {
   /** Null: the template writes no tools, or calls in no form that is known. */
   private nativeCalls(source: string, probe: Probe): CallRow | null {
     const tools = { tools: toolsOf(probe), add_generation_prompt: true };
-    if (!this.tried({}, [user(probe.question)], tools)?.includes(probe.names[0])) return null;
-    return rowOf(CALLS, source) ?? (this.hasCalls ? learnCalls(this.shown()) : null);
+    if (!this.tryForms({}, [user(probe.question)], tools)?.includes(probe.names[0])) return null;
+    return rowOf(CALLS, source) ?? (this.hasCalls ? learnCalls(this.showProbes()) : null);
   }
 
-  private shown(): [Shown, Shown] {
+  private showProbes(): [Shown, Shown] {
     const [a, b] = PROBES;
-    return [this.shownBy(a), this.shownBy(b)];
+    return [this.showProbe(a), this.showProbe(b)];
   }
 
-  private shownBy(probe: Probe): Shown {
+  private showProbe(probe: Probe): Shown {
     const { question, answer: content, thought } = probe;
     const turn = { role: 'assistant', content };
     const reasoned = { ...turn, reasoning_content: thought, thinking: thought };
     const tools = { tools: toolsOf(probe) };
-    const plain = this.tried({}, [user(question), turn], {}) ?? '';
+    const plain = this.tryForms({}, [user(question), turn], {}) ?? '';
     const at = plain.lastIndexOf(content);
     return {
-      prompt: this.tried({}, [user(question)], { ...tools, add_generation_prompt: true }),
-      plain: this.tried({}, [user(question), turn], tools),
+      prompt: this.tryForms({}, [user(question)], { ...tools, add_generation_prompt: true }),
+      plain: this.tryForms({}, [user(question), turn], tools),
       calls: [
-        this.tried({}, callTurns(probe, 1), tools),
-        this.tried({}, callTurns(probe, 2), tools),
+        this.tryForms({}, callTurns(probe, 1), tools),
+        this.tryForms({}, callTurns(probe, 2), tools),
       ],
-      reasoned: this.tried({}, [user(question), reasoned], tools),
+      reasoned: this.tryForms({}, [user(question), reasoned], tools),
       end: at < 0 ? '' : plain.slice(at + content.length),
     };
   }
 
   /** Null: the template refuses it in these forms. */
-  private tried(
+  private tryForms(
     forms: Partial<Forms>,
     turns: readonly Turn[],
     variables: Variables,
@@ -270,7 +275,7 @@ export class ChatTemplate {
     const before = this.forms;
     this.forms = { ...before, ...forms };
     try {
-      return this.written(turns, variables);
+      return this.renderTurns(turns, variables);
     } catch {
       return null;
     } finally {
@@ -296,7 +301,7 @@ function toolsOf({ names, about }: Probe): object[] {
     type: 'object',
     properties: { [KEY]: { type: 'string', description: about } },
   };
-  return names.map((name) => described({ name, description: about, parameters }));
+  return names.map((name) => describeTool({ name, description: about, parameters }));
 }
 
 const CALL_FORMS: readonly Partial<Forms>[] = [
@@ -327,14 +332,14 @@ function user(content: string): Turn {
 
 /** The tools are a part of the system text, so that they are sent once. */
 function withToolsText(turns: readonly Turn[], tools: readonly Tool[]): Turn[] {
-  const text = toolsText(tools.map(described));
+  const text = toolsText(tools.map(describeTool));
   const [first, ...others] = turns;
   return first?.role === 'system'
     ? [{ ...first, content: `${first.content}\n\n${text}` }, ...others]
     : [{ role: 'system', content: text }, ...turns];
 }
 
-function described({ name, description, parameters }: Tool): object {
+function describeTool({ name, description, parameters }: Tool): object {
   return {
     type: 'function',
     function: {
@@ -346,14 +351,14 @@ function described({ name, description, parameters }: Tool): object {
   };
 }
 
-const trimmed = (content: Turn['content']) => String(content).trim();
+const trimContent = (content: Turn['content']) => String(content).trim();
 
 const asIs = (turns: readonly Turn[]) => turns;
-const withoutSystem = (turns: readonly Turn[]) => alternating(turns, true);
-const joined = (turns: readonly Turn[]) => alternating(turns, false);
+const withoutSystem = (turns: readonly Turn[]) => alternateTurns(turns, true);
+const joinTurns = (turns: readonly Turn[]) => alternateTurns(turns, false);
 
 /** Turns of one role become one, and the first one is of the user. */
-function alternating(turns: readonly Turn[], withoutSystem: boolean): Turn[] {
+function alternateTurns(turns: readonly Turn[], withoutSystem: boolean): Turn[] {
   const made: Turn[] = [];
   for (const turn of turns) {
     const isFirst = made.every(({ role }) => role === 'system');
@@ -378,7 +383,7 @@ function effortValues(effort: string | undefined): Variables {
   return { reasoning_effort: effort, reasoning_strength: effort, thinking: true };
 }
 
-function caught(work: () => string): string | Error {
+function catchError(work: () => string): string | Error {
   try {
     return work();
   } catch (thrown) {

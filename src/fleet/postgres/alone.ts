@@ -5,7 +5,7 @@ import { Audit } from './audit.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
 import type { Read } from './event-reads.ts';
 import { Reads } from './reads.ts';
-import { schemaVersion, tooNew } from './schema.ts';
+import { schemaVersion, tooNewError } from './schema.ts';
 
 /** One connection, for one transaction. The errors of `read` are those of the store. */
 export interface Alone {
@@ -62,7 +62,7 @@ export async function openSnapshot<T>(
     // The reader may be slow.
     await read('set local idle_in_transaction_session_timeout = 0');
     const version = await schemaVersion(client);
-    if (version > LOG_FORMAT) throw tooNew(name, version);
+    if (version > LOG_FORMAT) throw tooNewError(name, version);
     if (version === 0) {
       await close();
       return null;

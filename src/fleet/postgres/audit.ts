@@ -69,7 +69,7 @@ export class Audit {
   }
 
   /** A row was made again. */
-  mended(run_id: string): void {
+  forgetProblems(run_id: string): void {
     this.damaged.delete(run_id);
     const isOther = (problem: string) => !problem.includes(` ${run_id} `);
     this.found = this.found.filter(isOther);
@@ -97,7 +97,7 @@ export class Audit {
       `select ${EVENT_COLUMNS} from svc_events where seq > $1 order by seq limit ${PART_EVENTS}`,
       [after],
     );
-    const good = await this.goodTexts(rows.map(({ data }) => data));
+    const good = await this.checkTexts(rows.map(({ data }) => data));
     const problems = rows.flatMap(
       (row) =>
         eventProblem(row) ??
@@ -122,7 +122,7 @@ export class Audit {
        from svc_runs where run_id = any($1)`,
       [accepted.map(({ stream }) => stream)],
     );
-    const good = await this.goodTexts(rows.map(({ data }) => data));
+    const good = await this.checkTexts(rows.map(({ data }) => data));
     const known = new Map(rows.map((row) => [row.run_id, row]));
     return accepted.flatMap(({ stream, seq }) => {
       const row = known.get(stream);
@@ -130,7 +130,11 @@ export class Audit {
         row === undefined
           ? 'is missing'
           : (runProblem(row) ??
-            (!agrees(row, seq) ? 'does not agree with its events' : good(row.data) ? null : USES));
+            (!isConsistent(row, seq)
+              ? 'does not agree with its events'
+              : good(row.data)
+                ? null
+                : USES));
       return problem === null ? [] : [[stream, problem] as [string, string]];
     });
   }
@@ -139,7 +143,7 @@ export class Audit {
    * Says of these data whether all texts that they need are there and agree with their digests.
    * Each text is read once in a round.
    */
-  private async goodTexts(all: readonly string[]): Promise<(data: string) => boolean> {
+  private async checkTexts(all: readonly string[]): Promise<(data: string) => boolean> {
     const { texts } = this;
     for (let next = newReferences(all, texts); next.length > 0; ) {
       const rows = await this.read<{ digest: string; text: string }>(
@@ -217,7 +221,7 @@ type CheckedRow = StoredRun & {
   [column: string]: unknown;
 };
 
-function agrees(
+function isConsistent(
   { accepted_seq, seq, last, data, finished }: CheckedRow,
   accepted: number,
 ): boolean {

@@ -2,7 +2,7 @@ import type { QueryResultRow } from 'pg';
 import type { StoredEvent } from '../../kernel/store/index.ts';
 import type { ClaimedRun } from '../port.ts';
 import { checked, EVENT_COLUMNS, type StoredRow } from './event-reads.ts';
-import { referring } from './texts.ts';
+import { referringCondition } from './texts.ts';
 
 /**
  * The answer of a claim: a row for each event of each run, so that a run can start without another
@@ -41,7 +41,7 @@ select exists (select from mine) as held, taken.run_id as claimed_id, waits,
   file is not null as is_kept, coalesce(downtime, 0) as downtime_ms, svc_runs_seq as last_seq, ${EVENT_COLUMNS}
 from (select 1) as one left join taken on true
 left join svc_events on waits and stream = taken.run_id
-  and octet_length(svc_events.data) <= ${EVENT_BYTES_MAX} and not ${referring('svc_events.data')}`;
+  and octet_length(svc_events.data) <= ${EVENT_BYTES_MAX} and not ${referringCondition('svc_events.data')}`;
 
 /** In the order of the rows. */
 export function toClaimed(rows: readonly ClaimedRow[]): ClaimedRun[] {

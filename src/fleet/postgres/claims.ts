@@ -25,7 +25,7 @@ export type Claims = Pick<
   | 'reserveKey'
   | 'freeKey'
   | 'ask'
-  | 'asks'
+  | 'listCancels'
   | 'lastSeq'
   | 'time'
 >;
@@ -40,10 +40,10 @@ export type Claims = Pick<
  */
 export function createClaims(connections: Connections, lease: HeldLease): Claims {
   /** Rows of a statement on the lease, which is renewed once if it is late. */
-  const held = async <R extends QueryResultRow>(
+  const queryHeld = async <R extends QueryResultRow>(
     text: string,
     values: readonly unknown[],
-    how: 'read' | 'once' = 'read',
+    how: 'read' | 'queryOnce' = 'read',
   ): Promise<R[]> => {
     for (let isRenewed = false; ; isRenewed = true) {
       const { node_id, epoch } = lease.current();
@@ -53,43 +53,45 @@ export function createClaims(connections: Connections, lease: HeldLease): Claims
       await lease.extend();
     }
   };
-  const one = async <V>(text: string, values: readonly unknown[]): Promise<V | null> =>
+  const queryValue = async <V>(text: string, values: readonly unknown[]): Promise<V | null> =>
     ((await connections.read<{ value: V | null }>(text, values))[0]?.value ?? null) as V | null;
 
   return {
     release: async (run_ids) => {
-      await held(RELEASE, [run_ids]);
+      await queryHeld(RELEASE, [run_ids]);
     },
     keepFor: async (run_id, file, ms) => {
-      await held(KEEP_FOR, [run_id, file, ms]);
+      await queryHeld(KEEP_FOR, [run_id, file, ms]);
     },
     keepOn: async (files, ms) => {
-      await held(KEEP_ON, [files.map(keyOf), ms]);
+      await queryHeld(KEEP_ON, [files.map(keyOf), ms]);
     },
     claim: async ({ providers, models, files, limit }: ClaimQuery) => {
       if (limit <= 0) return [];
       const values = [providers, models, limit, limit + OTHERS, files.map(keyOf)];
-      return toClaimed(await held(CLAIM, values, 'once'));
+      return toClaimed(await queryHeld(CLAIM, values, 'queryOnce'));
     },
-    claimRun: async (run_id) => toClaimed(await held(CLAIM_RUN, [run_id], 'once'))[0] ?? null,
+    claimRun: async (run_id) =>
+      toClaimed(await queryHeld(CLAIM_RUN, [run_id], 'queryOnce'))[0] ?? null,
     ownerOf: (run_id) =>
-      one<string>('select node_id as value from svc_runs where run_id = $1 and not finished', [
-        run_id,
-      ]),
+      queryValue<string>(
+        'select node_id as value from svc_runs where run_id = $1 and not finished',
+        [run_id],
+      ),
     look: async ({ most, left_ms, lists, listed }) => {
       const [row] = await connections.read<LookRow>(LOOK, [most, left_ms, lists, listed]);
       if (row === undefined) throw connections.asError(new Error('it has no answer'));
       const { last_seq, late, asks, ...waiting } = row;
       return { last_seq, late, asks, waiting };
     },
-    position: (run_id) => one<number>(POSITION, [run_id]),
+    position: (run_id) => queryValue<number>(POSITION, [run_id]),
     reserveKey: async (key, run_id) => {
       for (;;) {
-        const [row] = await held<{ run_id: string | null }>(RESERVE, [key, run_id]);
+        const [row] = await queryHeld<{ run_id: string | null }>(RESERVE, [key, run_id]);
         // Another reservation was there. It may be gone by now.
         const owner =
           row?.run_id ??
-          (await one<string>('select run_id as value from svc_keys where key = $1', [key]));
+          (await queryValue<string>('select run_id as value from svc_keys where key = $1', [key]));
         if (owner !== null) return owner;
       }
     },
@@ -99,11 +101,12 @@ export function createClaims(connections: Connections, lease: HeldLease): Claims
     ask: async (run_id, by) => {
       await connections.read(ASK, [run_id, by]);
     },
-    asks: () => held<CancelAsk & QueryResultRow>(ASKS, []).then((rows) => rows.flatMap(toAsk)),
+    listCancels: () =>
+      queryHeld<CancelAsk & QueryResultRow>(ASKS, []).then((rows) => rows.flatMap(toAsk)),
     lastSeq: async () =>
-      (await one<number>('select last_seq as value from svc_log where id = 1', [])) ?? 0,
+      (await queryValue<number>('select last_seq as value from svc_log where id = 1', [])) ?? 0,
     time: async () => {
-      const ms = await one<number>(TIME, []);
+      const ms = await queryValue<number>(TIME, []);
       if (ms === null) throw connections.asError(new Error('it has no answer'));
       return ms;
     },

@@ -83,11 +83,14 @@ export class Connections {
     text: string,
     values: readonly unknown[] = [],
   ): Promise<R[]> {
-    return this.patiently(async () => (await this.reads.query<R>(text, [...values])).rows);
+    return this.retryWhileAway(async () => (await this.reads.query<R>(text, [...values])).rows);
   }
 
   /** One attempt of a statement that must not be repeated after an unknown outcome. */
-  async once<R extends QueryResultRow>(text: string, values: readonly unknown[]): Promise<R[]> {
+  async queryOnce<R extends QueryResultRow>(
+    text: string,
+    values: readonly unknown[],
+  ): Promise<R[]> {
     try {
       return (await this.reads.query<R>(text, [...values])).rows;
     } catch (error) {
@@ -102,7 +105,7 @@ export class Connections {
 
   /** Several statements. All of them count, or none. They are rolled back when `work` throws. */
   async transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
-    const client = await this.patiently(() => this.reads.connect());
+    const client = await this.retryWhileAway(() => this.reads.connect());
     let failure: unknown;
     try {
       await client.query('begin');
@@ -149,7 +152,7 @@ export class Connections {
           const pid = rows[0]?.pid ?? 0;
           const isShared =
             (owners.get(pid) ?? client) !== client || (last.get(client) ?? pid) !== pid;
-          if (isShared) throw pooled(this.name);
+          if (isShared) throw pooledError(this.name);
           owners.set(pid, client);
           last.set(client, pid);
         }
@@ -182,7 +185,7 @@ export class Connections {
     await this.highWater.check(client, this.name);
   }
 
-  private async patiently<T>(attempt: () => Promise<T>): Promise<T> {
+  private async retryWhileAway<T>(attempt: () => Promise<T>): Promise<T> {
     const { store_wait_ms, store_retry_ms } = this.options.limits;
     const until = performance.now() + store_wait_ms;
     for (;;) {
@@ -203,7 +206,7 @@ const ignore = () => {};
 /** Each client asks so often for its process of the database. */
 const POOLER_TURNS = 3;
 
-function pooled(name: string): SvcError {
+function pooledError(name: string): SvcError {
   return new SvcError(
     'store_foreign',
     `The database ${name} is behind a pooler that gives each transaction another connection.`,
@@ -290,7 +293,7 @@ const PARAMETERS = [
 function takeTls(url: URL, env: NodeJS.ProcessEnv): ConnectionOptions | false {
   const { sslmode, sslrootcert, sslcert, sslkey, ssl, uselibpqcompat } = parametersOf(url);
   if (ssl !== null || uselibpqcompat !== null)
-    throw refused(`store has ${ssl === null ? 'uselibpqcompat' : 'ssl'}, which is not for svc`);
+    throw tlsError(`store has ${ssl === null ? 'uselibpqcompat' : 'ssl'}, which is not for svc`);
   const authorities = sslrootcert ?? env.PGSSLROOTCERT ?? null;
   const mode = modeOf(
     sslmode ?? env.PGSSLMODE ?? (authorities === null ? 'disable' : 'verify-full'),
@@ -300,7 +303,7 @@ function takeTls(url: URL, env: NodeJS.ProcessEnv): ConnectionOptions | false {
   const key = sslkey === null ? {} : { key: read('sslkey', sslkey) };
   if (authorities === null) {
     if (mode === 'verify-ca')
-      throw refused('sslmode=verify-ca needs the file of the authority: sslrootcert');
+      throw tlsError('sslmode=verify-ca needs the file of the authority: sslrootcert');
     return { ...certificate, ...key, rejectUnauthorized: mode !== 'require' };
   }
   return {
@@ -321,7 +324,7 @@ function modeOf(text: string): SslMode {
   const mode = SSL_MODES.find((known) => known === text);
   if (mode !== undefined) return mode;
   const chance = ['allow', 'prefer'].includes(text) ? ' It may connect without encryption.' : '';
-  throw refused(`sslmode=${text} is not for svc.${chance} Known are: ${SSL_MODES.join(', ')}`);
+  throw tlsError(`sslmode=${text} is not for svc.${chance} Known are: ${SSL_MODES.join(', ')}`);
 }
 
 /** As the library sees it: the host is the path of a folder, in one of two places. */
@@ -335,11 +338,11 @@ function read(name: string, file: string): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
-    throw refused(`${name} of store, ${file}, cannot be read (${code})`, error);
+    throw tlsError(`${name} of store, ${file}, cannot be read (${code})`, error);
   }
 }
 
-function refused(what: string, cause?: unknown): SvcError {
+function tlsError(what: string, cause?: unknown): SvcError {
   return new SvcError('config_invalid', `${what}.`, {
     cause,
     hint: 'Correct store. See the part about TLS in docs/fleet.md.',
@@ -366,11 +369,11 @@ class HighWater {
   private last_seq = 0;
 
   saw({ seq, stream, version, boot_id }: LastEvent): void {
-    this.heard(seq);
+    this.noteLastSeq(seq);
     if (seq > (this.newest?.seq ?? 0)) this.newest = { seq, stream, version, boot_id };
   }
 
-  heard(last_seq: number): void {
+  noteLastSeq(last_seq: number): void {
     this.last_seq = Math.max(this.last_seq, last_seq);
   }
 

@@ -47,27 +47,27 @@ export class EventReads {
     const rows = await this.page('stream = $1 and version >= $2', 'version', [
       stream,
       fromVersion,
-      atMost(limit),
+      clampLimit(limit),
     ]);
     let version = Math.max(1, fromVersion);
     for (const row of rows) {
       if (row.version !== version)
-        throw missing(
+        throw corruptError(
           row,
           `Events of ${stream} are missing in the log: version ${row.version} comes where version ${version} belongs.`,
         );
       version += 1;
     }
     if (rows.length === 0 && limit > 0) await this.checkEnd(stream);
-    return this.expanded(rows.map(proven));
+    return this.expandEvents(rows.map(requireIntact));
   }
 
   async readAll(fromSeq: number, limit: number): Promise<StoredEvent[]> {
-    return this.expanded(await this.readRows(fromSeq, limit));
+    return this.expandEvents(await this.readRows(fromSeq, limit));
   }
 
   /** Throws store_corrupt. */
-  private async expanded(rows: readonly EventRow[]): Promise<StoredEvent[]> {
+  private async expandEvents(rows: readonly EventRow[]): Promise<StoredEvent[]> {
     const events = await expandRows(this.read, rows, this.options.page_bytes, (row, expand) => {
       const data = expandEvent(row, expand);
       return { value: fromEventRow({ ...row, data }), size: data.length };
@@ -78,8 +78,8 @@ export class EventReads {
 
   /** The same in their stored form. */
   async readRows(fromSeq: number, limit: number): Promise<EventRow[]> {
-    const values = [null, fromSeq, atMost(limit)];
-    return (await this.page('$1::text is null and seq >= $2', 'seq', values)).map(proven);
+    const values = [null, fromSeq, clampLimit(limit)];
+    return (await this.page('$1::text is null and seq >= $2', 'seq', values)).map(requireIntact);
   }
 
   async lastEvent(stream: string, types?: readonly string[]): Promise<StoredEvent | null> {
@@ -89,21 +89,21 @@ export class EventReads {
       [stream, types ?? null],
     );
     if (row === undefined) return null;
-    return (await this.expanded([proven(row)]))[0] ?? null;
+    return (await this.expandEvents([requireIntact(row)]))[0] ?? null;
   }
 
   async startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]> {
     const rows = await this.read<{ stream: string }>(
       `select stream from svc_events where version = 1 and type <> 'run.accepted'
          and seq between $1 and $2 order by seq limit $3`,
-      [from_seq, to_seq, atMost(limit)],
+      [from_seq, to_seq, clampLimit(limit)],
     );
     return rows.map(({ stream }) => stream);
   }
 
   /** Ids that begin with this text, in the order of ids. */
   async runsNamed(prefix: string, limit: number, asked_by?: string): Promise<string[]> {
-    const values = [prefix, `${prefix}${AFTER_IDS}`, atMost(limit)];
+    const values = [prefix, `${prefix}${AFTER_IDS}`, clampLimit(limit)];
     const rows = await this.read<{ stream: string }>(
       `select stream from svc_events where stream >= $1 and stream < $2 and version = 1
          ${asked_by === undefined ? '' : `and seq in (${firstOfAsker('$4')})`}
@@ -136,7 +136,7 @@ export class EventReads {
       [stream],
     );
     if (end === undefined || (end.last ?? 0) >= end.seq) return;
-    throw missing(
+    throw corruptError(
       { seq: end.seq, stream },
       `The end of ${stream} is missing in the log: it had come to the event ${end.seq}.`,
     );
@@ -147,7 +147,7 @@ export class EventReads {
 const AFTER_IDS = '~';
 const INTEGER_MAX = 2 ** 31 - 1;
 
-export function atMost(limit: number): number {
+export function clampLimit(limit: number): number {
   return Math.max(0, Math.min(Math.trunc(limit), INTEGER_MAX));
 }
 
@@ -163,7 +163,7 @@ export type { StoredRow };
 
 /** An event without references. Throws store_corrupt. */
 export function checked(row: StoredRow): StoredEvent {
-  return fromEventRow(proven(row));
+  return fromEventRow(requireIntact(row));
 }
 
 function expandEvent(row: EventRow, expand: (data: string) => string): string {
@@ -171,16 +171,16 @@ function expandEvent(row: EventRow, expand: (data: string) => string): string {
     return expand(row.data);
   } catch (error) {
     if (!hasCode(error, 'store_corrupt')) throw error;
-    throw missing(row, `The event ${row.seq} of the log (${row.type}) ${USES}.`);
+    throw corruptError(row, `The event ${row.seq} of the log (${row.type}) ${USES}.`);
   }
 }
 
-function proven(row: StoredRow): EventRow {
+function requireIntact(row: StoredRow): EventRow {
   const problem = eventProblem(row);
-  if (problem !== null) throw missing(row, problem);
+  if (problem !== null) throw corruptError(row, problem);
   return row;
 }
 
-function missing({ seq, stream }: { seq: number; stream: string }, problem: string): SvcError {
+function corruptError({ seq, stream }: { seq: number; stream: string }, problem: string): SvcError {
   return new SvcError('store_corrupt', problem, { details: { seq, stream } });
 }

@@ -114,7 +114,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     reserveKey: ask((log, ...args) => log.claims.reserveKey(...args)),
     freeKey: ask((log, ...args) => log.claims.freeKey(...args)),
     ask: ask((log, ...args) => log.claims.ask(...args)),
-    asks: ask((log) => log.claims.asks()),
+    listCancels: ask((log) => log.claims.listCancels()),
     lastSeq: ask(async (log) => log.heard(await log.claims.lastSeq())),
     time: ask((log) => log.claims.time()),
     onChange: (listener, signal) => {
@@ -222,7 +222,7 @@ class Opened {
   }
 
   heard(last_seq: number): number {
-    this.connections.highWater.heard(last_seq);
+    this.connections.highWater.noteLastSeq(last_seq);
     return last_seq;
   }
 
@@ -266,7 +266,7 @@ class Opened {
 
   private async mend(row: RunRow): Promise<boolean> {
     const mended = await mendRun(this.connections, row);
-    if (mended) this.audit.mended(row.run_id);
+    if (mended) this.audit.forgetProblems(row.run_id);
     return mended;
   }
 }

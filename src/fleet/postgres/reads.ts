@@ -31,7 +31,7 @@ import {
 } from '../../kernel/store/index.ts';
 import { withSeq } from './append/commit.ts';
 import { fromColumn, toColumn } from './columns.ts';
-import { atMost, EventReads, type Read } from './event-reads.ts';
+import { clampLimit, EventReads, type Read } from './event-reads.ts';
 import { ASKER, firstOfAsker, KINDS, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
 import { expandRows } from './texts.ts';
 import { foldText, phraseOf, TEXT_MAX, wordsOf } from './tokens.ts';
@@ -54,7 +54,7 @@ export class Reads extends EventReads implements LogReads {
     const { limit, before, cloud, conversation, short = false } = query;
     const { asked_by, unfinished = false } = query;
     const kind = kindOf(query.state);
-    const values: unknown[] = [atMost(limit)];
+    const values: unknown[] = [clampLimit(limit)];
     const place = (value: unknown) => `$${values.push(value)}`;
     const conditions = [
       ...(before === undefined
@@ -88,12 +88,12 @@ export class Reads extends EventReads implements LogReads {
 
   /** Null only if the log has no such run: a missing row is damage. */
   async getRun(run_id: string, only?: 'answer'): Promise<RunRow | null> {
-    const row = await this.stored('run_id = $1', run_id);
-    return row === null ? this.missing(run_id) : this.runOf(row, formOf(only));
+    const row = await this.readStored('run_id = $1', run_id);
+    return row === null ? this.nullIfUnknown(run_id) : this.runOf(row, formOf(only));
   }
 
   async getRunByKey(key: string): Promise<RunRow | null> {
-    const row = await this.stored('idempotency_key = $1', key);
+    const row = await this.readStored('idempotency_key = $1', key);
     return row === null ? null : this.runOf(row);
   }
 
@@ -108,7 +108,7 @@ export class Reads extends EventReads implements LogReads {
          from svc_runs where run_id = $1`,
       [run_id],
     );
-    if (head === undefined) return this.missing(run_id);
+    if (head === undefined) return this.nullIfUnknown(run_id);
     return { ...head, state: fromColumn(head.state) };
   }
 
@@ -160,7 +160,7 @@ export class Reads extends EventReads implements LogReads {
       await this.read(
         `select run_id from svc_runs where accepted_seq <= $1 and (not finished or seq >= $1)
            order by accepted_seq limit $2`,
-        [seq, atMost(limit)],
+        [seq, clampLimit(limit)],
       ),
     );
   }
@@ -180,8 +180,8 @@ export class Reads extends EventReads implements LogReads {
 
   searchRuns(query: SearchQuery): Promise<FoundRun[]> {
     return searchWords(this.read, query, async (run_id) => {
-      const row = await this.stored('run_id = $1', run_id);
-      return row === null ? this.missing(run_id) : this.runOf(row, TEXTS_ALONE);
+      const row = await this.readStored('run_id = $1', run_id);
+      return row === null ? this.nullIfUnknown(run_id) : this.runOf(row, TEXTS_ALONE);
     });
   }
 
@@ -189,11 +189,11 @@ export class Reads extends EventReads implements LogReads {
     return readUsage(this.read, query);
   }
 
-  /** Runs in a form, up to the size of a page. `damaged`: in the place of a damaged one. */
+  /** Runs in a form, up to the size of a page. `onDamaged`: in the place of a damaged one. */
   private runsOf<D>(
     rows: readonly StoredRun[],
     form: RunForm,
-    damaged: (error: SvcError, row: StoredRun) => D,
+    onDamaged: (error: SvcError, row: StoredRun) => D,
   ): Promise<(RunRow | D)[]> {
     const needed = rows.map((row) => neededOf(row, form));
     return expandRows<NeededRun, RunRow | D>(
@@ -207,7 +207,7 @@ export class Reads extends EventReads implements LogReads {
           return { value: toRun({ ...row, data: read }), size: read.length };
         } catch (error) {
           if (!hasCode(error, 'store_corrupt')) throw error;
-          return { value: damaged(error, row), size: 0 };
+          return { value: onDamaged(error, row), size: 0 };
         }
       },
     );
@@ -221,7 +221,7 @@ export class Reads extends EventReads implements LogReads {
     return run as RunRow;
   }
 
-  private async stored(where: string, value: string): Promise<StoredRun | null> {
+  private async readStored(where: string, value: string): Promise<StoredRun | null> {
     // A name with a NUL character cannot be in a column.
     if (value.includes('\0')) return null;
     const [row] = await this.read<StoredRun & Record<string, unknown>>(
@@ -231,7 +231,7 @@ export class Reads extends EventReads implements LogReads {
     return row ?? null;
   }
 
-  private async missing(run_id: string): Promise<null> {
+  private async nullIfUnknown(run_id: string): Promise<null> {
     const accepted = await this.read(
       `select 1 from svc_events where stream = $1 and version = 1 and type = 'run.accepted'`,
       [run_id],
@@ -312,7 +312,7 @@ async function searchWords(
 ): Promise<FoundRun[]> {
   const phrases = terms.map(phraseOf);
   if (phrases.length === 0 || phrases.includes('')) return [];
-  const values: unknown[] = [atMost(limit), ...phrases];
+  const values: unknown[] = [clampLimit(limit), ...phrases];
   const conditions = phrases.map(
     (_, index) => `(prompt @@ $${index + 2}::tsquery or answer @@ $${index + 2}::tsquery)`,
   );
@@ -339,13 +339,13 @@ async function searchWords(
 function foundRun(row: RunRow, terms: readonly string[]): FoundRun {
   const { run_id, state, provider, model, created_at, conversation = run_id, record } = row;
   const texts = [record?.prompt, record?.output].map((text) =>
-    typeof text === 'string' ? marked(text.slice(0, TEXT_MAX).normalize('NFC'), terms) : '',
+    typeof text === 'string' ? markTerms(text.slice(0, TEXT_MAX).normalize('NFC'), terms) : '',
   );
   return { run_id, state, provider, model, created_at, conversation, ...snippetOf(texts) };
 }
 
 /** The text with marks around the terms. */
-function marked(text: string, terms: readonly string[]): string {
+function markTerms(text: string, terms: readonly string[]): string {
   const folded = foldText(text);
   const places = terms
     .flatMap((term) => [...folded.matchAll(patternOf(term))])

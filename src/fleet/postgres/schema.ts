@@ -31,7 +31,7 @@ const MIGRATION_LOCK = 0x73766365;
 export const IMPORTING = 1_000_000;
 
 /** Columns of runs by the version of the tables that has them first. */
-const of = (since: number | undefined) =>
+const columnsSince = (since: number | undefined) =>
   RUN_NAMES.filter((name) => columnOf(name).since === since);
 
 /** Ids are read in the order of SQLite. */
@@ -69,7 +69,7 @@ create index svc_events_accepted on svc_events (seq) where version = 1 and type 
  */
 const RUNS = `
 create table svc_runs (
-  ${columnsText(CREATED, 'run_id', runColumns(of(undefined)))},
+  ${columnsText(CREATED, 'run_id', runColumns(columnsSince(undefined)))},
   data text not null,
   digest bytea not null,
   bytes bigint,
@@ -159,7 +159,7 @@ create table svc_asks (
 
 /** `due_at`: when a queued run ends, if no node has started it by then. */
 const DUE = `
-alter table svc_runs add column ${columnsText(CREATED, 'run_id', runColumns(of(2)))};
+alter table svc_runs add column ${columnsText(CREATED, 'run_id', runColumns(columnsSince(2)))};
 create index svc_runs_due on svc_runs (due_at) where not finished and node_id is null and waits;`;
 
 /** `file`: the model file for which a run that was cut off is kept, until `file_until`. */
@@ -210,7 +210,7 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
   await client.query('set local idle_in_transaction_session_timeout = 60000');
   await lockMigrations(client, name, 'xact_lock');
   const version = await schemaVersion(client);
-  if (version > LOG_FORMAT) throw tooNew(name, version);
+  if (version > LOG_FORMAT) throw tooNewError(name, version);
   if (version >= SCHEMA) return addLater(client);
   if (version === 0)
     await client.query('create table svc_meta (name text primary key, value text not null)');
@@ -233,7 +233,7 @@ export async function lockMigrations(
   lock: 'xact_lock' | 'lock',
 ): Promise<void> {
   await client.query(`select pg_advisory_${lock}($1)`, [MIGRATION_LOCK]).catch((cause) => {
-    throw codeOf(cause) === TIMEOUT ? busy(name, cause) : cause;
+    throw codeOf(cause) === TIMEOUT ? importingError(name, cause) : cause;
   });
 }
 
@@ -266,14 +266,14 @@ async function addLater(client: ClientBase): Promise<void> {
 }
 
 /** The lock is kept for long only by an import. */
-function busy(name: string, cause: unknown): SvcError {
+function importingError(name: string, cause: unknown): SvcError {
   return new SvcError('store_stalled', `A log is being imported into the database ${name}.`, {
     cause,
     hint: 'Start the daemon when svc import has ended.',
   });
 }
 
-export function tooNew(name: string, version: number): SvcError {
+export function tooNewError(name: string, version: number): SvcError {
   if (version === IMPORTING)
     return new SvcError(
       'store_foreign',

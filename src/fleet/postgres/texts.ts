@@ -35,7 +35,7 @@ export function referencesOf(data: string): string {
 }
 
 /** Condition on rows with references. */
-export const referring = (data: string) => `strpos(${data}, chr(9)) > 0`;
+export const referringCondition = (data: string) => `strpos(${data}, chr(9)) > 0`;
 
 export interface NewText {
   digest: string;
@@ -60,7 +60,7 @@ export function addTexts(texts: string, uses: string): Record<'new_texts' | 'new
           where given.parent = '' or given.parent in (select digest from new_texts)
         union all select digest, 0 from new_texts
         union all select before.digest, -1 from svc_runs r join given_runs using (run_id),
-          lateral ${referencesOf('r.data')} as before where ${referring('r.data')}
+          lateral ${referencesOf('r.data')} as before where ${referringCondition('r.data')}
       ) as used group by used.digest
       on conflict (digest) do update set users = u.users + excluded.users`,
   };
@@ -104,7 +104,7 @@ const CLOSURE = `
 with recursive found (digest, text) as (
   select digest, text from svc_texts where digest = any($1)
   union select t.digest, t.text from found, lateral ${referencesOf('found.text')} as next
-    join svc_texts t using (digest) where ${referring('found.text')}
+    join svc_texts t using (digest) where ${referringCondition('found.text')}
 ) select digest, text from found`;
 
 /** A function that finds the texts that these data need. It throws store_corrupt. */
@@ -139,14 +139,14 @@ export async function expandData(read: Read, data: string): Promise<string> {
 }
 
 /**
- * Expands rows in their order, up to a size and at least one. `expanded` maps each row and its
+ * Expands rows in their order, up to a size and at least one. `toExpanded` maps each row and its
  * expansion to a result.
  */
 export async function expandRows<R extends { data: string }, T>(
   read: Read,
   rows: readonly R[],
   bytes: number,
-  expanded: (row: R, expand: (data: string) => string) => { value: T; size: number },
+  toExpanded: (row: R, expand: (data: string) => string) => { value: T; size: number },
 ): Promise<T[]> {
   const page: T[] = [];
   let size = 0;
@@ -157,7 +157,7 @@ export async function expandRows<R extends { data: string }, T>(
       step.map(({ data }) => data),
     );
     for (const row of step) {
-      const next = expanded(row, (data) => expand(data, find));
+      const next = toExpanded(row, (data) => expand(data, find));
       size += next.size;
       if (page.length > 0 && size > bytes) return page;
       page.push(next.value);
@@ -186,8 +186,8 @@ export async function usesOf(client: ClientBase, streams: readonly string[]): Pr
   await client.query(LOCK);
   const { rows } = await client.query<UseCount>(
     `select used.digest, count(*)::int as users from (
-       select data from svc_events where stream = any($1) and ${referring('data')}
-       union all select data from svc_runs where run_id = any($1) and ${referring('data')}
+       select data from svc_events where stream = any($1) and ${referringCondition('data')}
+       union all select data from svc_runs where run_id = any($1) and ${referringCondition('data')}
      ) as gone, lateral ${referencesOf('gone.data')} as used group by used.digest`,
     [streams],
   );
@@ -210,10 +210,10 @@ export const ownBytes = (rows: string) => `
 with recursive own (digest, text) as (
   select t.digest, t.text from (${rows}) as rows, lateral ${referencesOf('rows.data')} as used
     join svc_text_users u using (digest) join svc_texts t using (digest)
-    where u.users <= 2 and ${referring('rows.data')}
+    where u.users <= 2 and ${referringCondition('rows.data')}
   union select t.digest, t.text from own, lateral ${referencesOf('own.text')} as used
     join svc_text_users u using (digest) join svc_texts t using (digest)
-    where u.users <= 2 and ${referring('own.text')}
+    where u.users <= 2 and ${referringCondition('own.text')}
 ) select coalesce(sum(octet_length(text) + ${ROW_BYTES}), 0) from own`;
 
 /** Drops the texts of rows that were replaced, if there are some. */
@@ -241,7 +241,7 @@ export async function releaseTexts(client: ClientBase, uses: readonly UseCount[]
     const { rows } = await client.query<UseCount & { bytes: number }>(
       `with gone as (delete from svc_texts where digest = any($1) returning text)
        select used.digest, count(*)::int as users, 0 as bytes
-         from gone, lateral ${referencesOf('gone.text')} as used where ${referring('gone.text')}
+         from gone, lateral ${referencesOf('gone.text')} as used where ${referringCondition('gone.text')}
          group by used.digest
        union all select '', 0, sum(octet_length(text) + ${ROW_BYTES})::int from gone`,
       [gone.rows.map(({ digest }) => digest)],
@@ -255,9 +255,9 @@ export async function releaseTexts(client: ClientBase, uses: readonly UseCount[]
 export const MISCOUNTED = `
 select count(*)::int as texts from (
   select digest, count(*) as users from (
-    select data from svc_events where ${referring('data')}
-    union all select data from svc_runs where ${referring('data')}
-    union all select text from svc_texts where ${referring('text')}
+    select data from svc_events where ${referringCondition('data')}
+    union all select data from svc_runs where ${referringCondition('data')}
+    union all select text from svc_texts where ${referringCondition('text')}
   ) as rows, lateral ${referencesOf('rows.data')} as used group by digest
 ) as real full join svc_text_users u using (digest)
 where coalesce(real.users, 0) <> coalesce(u.users, 0)`;

@@ -37,7 +37,7 @@ export function listColumns(shape: Shape): ListColumns<object> {
   return Object.fromEntries(
     columnsOf(shape).map((name) => [
       name,
-      { type: typeOf(name), of: (row) => (row as Record<string, unknown>)[name] ?? 0 },
+      { type: typeOf(name), toValue: (row) => (row as Record<string, unknown>)[name] ?? 0 },
     ]),
   );
 }

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type GgufHeader, invalid, MORE, readGgufHeader, WEIGHTLESS } from './header.ts';
+import { type GgufHeader, invalidError, MORE, readGgufHeader, WEIGHTLESS } from './header.ts';
 import { filesOfModel, partsOf } from './parts.ts';
 import { tensorBytes } from './tensors.ts';
 
@@ -17,12 +17,12 @@ export async function checkGguf(
   headerBytesMax: number,
 ): Promise<[GgufHeader, ...GgufHeader[]]> {
   const missing = (await filesOfModel(path))?.missing ?? null;
-  if (missing !== null) throw invalid(`the part ${missing} is missing`);
+  if (missing !== null) throw invalidError(`the part ${missing} is missing`);
   const parts = partsOf(path);
   const headers: GgufHeader[] = [];
   for (const [index, part] of parts.entries())
     headers.push(await checkPart(part, [index, parts.length], headerBytesMax));
-  if (headers.every(({ tensors }) => tensors.length === 0)) throw invalid(WEIGHTLESS);
+  if (headers.every(({ tensors }) => tensors.length === 0)) throw invalidError(WEIGHTLESS);
   return headers as [GgufHeader, ...GgufHeader[]];
 }
 
@@ -36,7 +36,7 @@ export async function checkPart(
   const name = count === 1 ? 'it' : `the part ${file}`;
   const header = await readHeader(path, headerBytesMax, name);
   if (header.parts === count && header.part === index) return header;
-  throw invalid(
+  throw invalidError(
     `${file} is part ${header.part + 1} of ${header.parts}, and its name says ` +
       `another place. The parts of a model have names such as name-00001-of-00003.gguf`,
   );
@@ -70,9 +70,9 @@ export async function readHeader(
         checkSize(header, size, name);
         return header;
       }
-      if (bytesRead >= size) throw invalid(`${name} ends in the middle of its header`);
+      if (bytesRead >= size) throw invalidError(`${name} ends in the middle of its header`);
       if (length >= headerBytesMax)
-        throw invalid(`${name} has a header longer than ${headerBytesMax} bytes`);
+        throw invalidError(`${name} has a header longer than ${headerBytesMax} bytes`);
     }
   } finally {
     await handle.close();
@@ -94,5 +94,6 @@ function checkSize({ dataOffset, tensors }: GgufHeader, size: number, name: stri
       Math.max(most, dataOffset + offset + tensorBytes(type, elements)),
     0,
   );
-  if (end > size) throw invalid(`${name} is cut off: ${size} bytes of at least ${Math.ceil(end)}`);
+  if (end > size)
+    throw invalidError(`${name} is cut off: ${size} bytes of at least ${Math.ceil(end)}`);
 }

@@ -34,10 +34,10 @@ export const MORE = Symbol('more bytes');
  */
 export function readGgufHeader(bytes: Buffer): GgufHeader {
   const cursor = new Cursor(bytes);
-  if (!isGguf(cursor.take(4))) throw invalid('it is not a GGUF file');
+  if (!isGguf(cursor.take(4))) throw invalidError('it is not a GGUF file');
   const version = cursor.uint32();
   if (version !== 2 && version !== 3)
-    throw invalid(
+    throw invalidError(
       version > 0xffff
         ? 'it is written for machines of the other byte order'
         : `its version is ${version}, which is not known`,
@@ -52,9 +52,9 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   const [part, parts] = [numberAt('split.no', UINT16), numberAt('split.count', UINT16)];
   const alignment = Number(entries.value('general.alignment', UINT32) ?? 32);
   // The first part of a split model may have no weights, and only it has the architecture.
-  if (tensorCount === 0 && parts <= 1) throw invalid(WEIGHTLESS);
-  if (architecture === '' && part === 0) throw invalid('it does not name its architecture');
-  if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
+  if (tensorCount === 0 && parts <= 1) throw invalidError(WEIGHTLESS);
+  if (architecture === '' && part === 0) throw invalidError('it does not name its architecture');
+  if (alignment === 0 || alignment > 1_048_576) throw invalidError('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
   const dataOffset = Math.ceil(cursor.position / alignment) * alignment;
   return {
@@ -167,7 +167,7 @@ class Cursor {
 
   count(what: string): number {
     const count = this.uint64();
-    if (count > COUNT_MAX) throw invalid(`it says that it has ${count} ${what}`);
+    if (count > COUNT_MAX) throw invalidError(`it says that it has ${count} ${what}`);
     return count;
   }
 
@@ -194,7 +194,7 @@ class Cursor {
   tensor(): GgufHeader['tensors'][number] {
     const name = this.text();
     const dimensions = this.uint32();
-    if (dimensions > DIMENSIONS_MAX) throw invalid(`a tensor has ${dimensions} dimensions`);
+    if (dimensions > DIMENSIONS_MAX) throw invalidError(`a tensor has ${dimensions} dimensions`);
     let elements = 1;
     for (let index = 0; index < dimensions; index += 1) elements *= this.uint64();
     return { name, elements, type: this.uint32(), offset: this.uint64() };
@@ -203,13 +203,13 @@ class Cursor {
   private skipArray(): number {
     const type = this.uint32();
     const count = this.uint64();
-    if (type === ARRAY) throw invalid('it has an array of arrays');
+    if (type === ARRAY) throw invalidError('it has an array of arrays');
     if (type !== STRING) {
       this.skip(bytesOf(type) * count);
       return count;
     }
     this.texts += count;
-    if (this.texts > TEXTS_MAX) throw invalid(`it lists more than ${TEXTS_MAX} texts`);
+    if (this.texts > TEXTS_MAX) throw invalidError(`it lists more than ${TEXTS_MAX} texts`);
     for (let index = 0; index < count; index += 1) this.skip(this.uint64());
     return count;
   }
@@ -217,7 +217,7 @@ class Cursor {
   private uint64(): number {
     const at = this.skip(8);
     const value = this.bytes.readUInt32LE(at + 4) * 2 ** 32 + this.bytes.readUInt32LE(at);
-    if (value > Number.MAX_SAFE_INTEGER) throw invalid('a number in its header is too large');
+    if (value > Number.MAX_SAFE_INTEGER) throw invalidError('a number in its header is too large');
     return value;
   }
 
@@ -232,11 +232,12 @@ class Cursor {
 
 function bytesOf(type: number): number {
   const known = TYPES[type];
-  if (known === undefined) throw invalid(`it has a value of the type ${type}, which is not known`);
+  if (known === undefined)
+    throw invalidError(`it has a value of the type ${type}, which is not known`);
   return known[0];
 }
 
-export function invalid(why: string): SvcError {
+export function invalidError(why: string): SvcError {
   return pullError('model_invalid', `${REFUSAL}${why}.`, { discard: true });
 }
 

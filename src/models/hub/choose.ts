@@ -41,17 +41,17 @@ export function chooseFile(
 ): Choice {
   const all = files.filter((file) => /\.gguf$/i.test(file.path));
   const models = modelsIn(all);
-  if (path !== null) return chosen(all, named(all, path, repo), []);
-  if (quant !== null) return chosen(all, theOne(models, quant, repo), []);
+  if (path !== null) return toChoice(all, findNamed(all, path, repo), []);
+  if (quant !== null) return toChoice(all, theOne(models, quant, repo), []);
   if (models.length === 0)
     throw pullError('model_unknown', `${repo} has no GGUF file of a model.`, FIND);
   const usual = models.filter((model) => hasQuant(model.path, USUAL));
-  if (usual.length > 1) throw unsure(usual, repo, `has ${usual.length} models in ${USUAL}`);
+  if (usual.length > 1) throw choiceError(usual, repo, `has ${usual.length} models in ${USUAL}`);
   const model =
     usual[0] ??
     models.reduce((least, other) => (other.size_bytes < least.size_bytes ? other : least));
   const others = models.filter((other) => other !== model).map((other) => other.path);
-  return chosen(all, model, others.slice(0, LISTED_MAX));
+  return toChoice(all, model, others.slice(0, LISTED_MAX));
 }
 
 /** The models, each with the parts that are there. */
@@ -67,7 +67,7 @@ function modelOf(path: string, parts: readonly HubFile[]): HubModel {
   return { path, parts, size_bytes: parts.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
 }
 
-function chosen(all: readonly HubFile[], model: HubModel, others: string[]): Choice {
+function toChoice(all: readonly HubFile[], model: HubModel, others: string[]): Choice {
   const there = new Map(model.parts.map((part) => [part.path, part]));
   const parts = partsOf(model.path).map((path) => {
     const part = there.get(path);
@@ -96,9 +96,9 @@ function projectorIn(all: readonly HubFile[], model: string): HubFile | null {
 const USUAL = 'Q4_K_M';
 const LISTED_MAX = 20;
 
-function named(all: readonly HubFile[], path: string, repo: string): HubModel {
+function findNamed(all: readonly HubFile[], path: string, repo: string): HubModel {
   if (!all.some((other) => other.path === path))
-    throw unsure(all, repo, `has no file ${JSON.stringify(path)}`);
+    throw choiceError(all, repo, `has no file ${JSON.stringify(path)}`);
   const first = firstPartOf(path);
   return modelOf(
     first,
@@ -108,9 +108,10 @@ function named(all: readonly HubFile[], path: string, repo: string): HubModel {
 
 function theOne(models: readonly HubModel[], quant: string, repo: string): HubModel {
   const fitting = models.filter((model) => hasQuant(model.path, quant));
-  if (fitting.length > 1) throw unsure(fitting, repo, `has ${fitting.length} models in ${quant}`);
+  if (fitting.length > 1)
+    throw choiceError(fitting, repo, `has ${fitting.length} models in ${quant}`);
   if (fitting[0] !== undefined) return fitting[0];
-  throw unsure(models, repo, `has no model in ${quant}`);
+  throw choiceError(models, repo, `has no model in ${quant}`);
 }
 
 /** Whether the quantization is a whole part of the name: `Q4_K` is not in `model-Q4_K_M.gguf`. */
@@ -121,7 +122,11 @@ function hasQuant(path: string, quant: string): boolean {
   );
 }
 
-function unsure(files: readonly Pick<HubFile, 'path'>[], repo: string, what: string): SvcError {
+function choiceError(
+  files: readonly Pick<HubFile, 'path'>[],
+  repo: string,
+  what: string,
+): SvcError {
   if (files.length === 0)
     return pullError('model_unknown', `${repo} ${what}, and no GGUF file of a model.`, FIND);
   const listed = files.slice(0, LISTED_MAX).map((file) => file.path);

@@ -67,7 +67,7 @@ export class HubClient {
           'pull_failed',
           `${request.url.host} redirects more than ${this.limits.pull_redirects} times.`,
         );
-      url = redirected(url, location);
+      url = resolveRedirect(url, location);
     }
   }
 
@@ -112,7 +112,7 @@ export class HubClient {
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-function redirected(from: URL, location: string): URL {
+function resolveRedirect(from: URL, location: string): URL {
   const url = URL.canParse(location, from.href) ? new URL(location, from) : null;
   const inward = url !== null && isLoopback(url.hostname) && !isLoopback(from.hostname);
   if (url !== null && isAllowed(url) && !inward && url.username === '') return url;
@@ -123,15 +123,15 @@ function redirected(from: URL, location: string): URL {
 }
 
 function note(hubMetadata: HubMetadata, headers: Headers): void {
-  hubMetadata.commit ??= matching(headers.get('x-repo-commit'), /^[0-9a-f]{7,64}$/);
-  hubMetadata.sha256 ??= matching(
+  hubMetadata.commit ??= matchOrNull(headers.get('x-repo-commit'), /^[0-9a-f]{7,64}$/);
+  hubMetadata.sha256 ??= matchOrNull(
     headers.get('x-linked-etag')?.replaceAll('"', '') ?? null,
     /^[0-9a-f]{64}$/,
   );
   hubMetadata.size_bytes ??= wholeNumber(headers.get('x-linked-size'));
 }
 
-function matching(text: string | null, form: RegExp): string | null {
+function matchOrNull(text: string | null, form: RegExp): string | null {
   return text !== null && form.test(text) ? text : null;
 }
 

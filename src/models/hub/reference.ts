@@ -19,9 +19,9 @@ const DEFAULT_REVISION = 'main';
 
 /** Parses a reference. A URL of a hub page becomes a hub reference. Throws invalid_request. */
 export function parseReference(text: string, hub: URL): Reference {
-  if (text.length > LENGTH_MAX) throw wrong('The reference is too long.');
+  if (text.length > LENGTH_MAX) throw referenceError('The reference is too long.');
   if (text.startsWith('hf:')) return parseHub(text.slice(3));
-  if (!/^https?:\/\//i.test(text)) throw wrong();
+  if (!/^https?:\/\//i.test(text)) throw referenceError();
   const url = parseAddress(text);
   return (url.origin === hub.origin ? parsePage(url, hub) : null) ?? { kind: 'url', url };
 }
@@ -49,10 +49,11 @@ function parseHub(text: string): HubReference {
   const revision = at < 0 ? DEFAULT_REVISION : text.slice(at + 1);
   const [place = '', quant = null, ...more] = (at < 0 ? text : text.slice(0, at)).split(':');
   const [user = '', repo = '', ...path] = place.split('/');
-  if (more.length > 0 || (quant !== null && path.length > 0)) throw wrong();
-  if (!NAME.test(user) || !NAME.test(repo)) throw wrong('A repository is named user/repo.');
+  if (more.length > 0 || (quant !== null && path.length > 0)) throw referenceError();
+  if (!NAME.test(user) || !NAME.test(repo))
+    throw referenceError('A repository is named user/repo.');
   if (quant !== null && !QUANT.test(quant))
-    throw wrong('The part after the colon must be a quantization, such as Q4_K_M.');
+    throw referenceError('The part after the colon must be a quantization, such as Q4_K_M.');
   return hubReference(`${user}/${repo}`, revision, path.length === 0 ? null : path, quant);
 }
 
@@ -84,21 +85,22 @@ function hubReference(
   quant: string | null,
 ): HubReference {
   if (!REVISION.test(revision))
-    throw wrong('The part after the @ must be a branch, a tag or a commit.');
+    throw referenceError('The part after the @ must be a branch, a tag or a commit.');
   if (path === null) return { kind: 'hub', repo, revision, quant, path: null };
   if (path.some((part) => part === '' || part === '.' || part === '..' || UNPRINTABLE.test(part)))
-    throw wrong('The path of the file is not valid.');
+    throw referenceError('The path of the file is not valid.');
   if (!/\.gguf$/i.test(path.at(-1) ?? ''))
-    throw wrong('The file must be a GGUF file, with a name that ends in .gguf.');
+    throw referenceError('The file must be a GGUF file, with a name that ends in .gguf.');
   return { kind: 'hub', repo, revision, quant, path: path.join('/') };
 }
 
 function parseAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null) throw wrong('The address cannot be read.');
-  if (!isAllowed(url)) throw wrong('Downloads need https; http is allowed only from this machine.');
+  if (url === null) throw referenceError('The address cannot be read.');
+  if (!isAllowed(url))
+    throw referenceError('Downloads need https; http is allowed only from this machine.');
   if (url.username !== '' || url.password !== '')
-    throw wrong('The address must not contain a user name or a password.');
+    throw referenceError('The address must not contain a user name or a password.');
   url.hash = '';
   return url;
 }
@@ -111,7 +113,7 @@ function decode(part: string): string {
   }
 }
 
-function wrong(why = 'This is not a reference to a model.'): SvcError {
+function referenceError(why = 'This is not a reference to a model.'): SvcError {
   return new SvcError('invalid_request', why, {
     param: 'reference',
     hint:

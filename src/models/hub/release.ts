@@ -63,7 +63,7 @@ async function readRelease(
 ): Promise<readonly unknown[]> {
   const url = new URL(address);
   const answer = await client.get({ url, hub: null, signal, headers: { accept: JSON_TYPE } });
-  if (answer.status !== 200) throw await unsent(answer, url);
+  if (answer.status !== 200) throw await toUnsentError(answer, url);
   const meter = new JsonMeter({ ...jsonBudgets.list, bytes: RELEASE_BYTES_MAX });
   const release = await readJsonBody(answer.body, meter).catch((thrown: unknown) => {
     if (thrown instanceof JsonExcess)
@@ -78,7 +78,7 @@ const JSON_TYPE = 'application/json';
 
 async function readPointer(client: HubClient, { url }: Archive, signal: AbortSignal) {
   const answer = await client.get({ url, hub: null, signal });
-  if (answer.status !== 200) throw await unsent(answer, url);
+  if (answer.status !== 200) throw await toUnsentError(answer, url);
   let text = '';
   for await (const chunk of answer.body ?? []) {
     text += Buffer.from(chunk).toString('utf8');
@@ -99,7 +99,7 @@ export async function fetchArchive(
   { signal, report }: { signal: AbortSignal; report(bytes: number, all: number | null): void },
 ): Promise<void> {
   const answer = await client.get({ url, hub: null, signal });
-  if (answer.status !== 200) throw await unsent(answer, url);
+  if (answer.status !== 200) throw await toUnsentError(answer, url);
   const size = Number(answer.headers.get('content-length') ?? Number.NaN);
   const hash = createHash('sha256');
   const file = await open(path, 'wx', 0o600);
@@ -129,7 +129,7 @@ export function refuseOther(name: string, found: string, wanted: string): void {
     });
 }
 
-async function unsent(answer: Answer, { host, pathname }: URL) {
+async function toUnsentError(answer: Answer, { host, pathname }: URL) {
   await answer.body?.cancel().catch(() => undefined);
   const retryable = answer.status >= 500 || answer.status === 429;
   return pullError('pull_failed', `${host} does not send ${pathname} (${answer.status}).`, {

@@ -43,9 +43,9 @@ export async function findDownload(
   signal: AbortSignal,
 ): Promise<Download> {
   const { reference, sha256 } = task;
-  if (reference.kind === 'hub') return onTheHub(reference, task, hubClient, limits, signal);
+  if (reference.kind === 'hub') return findOnHub(reference, task, hubClient, limits, signal);
   const { url } = reference;
-  const file = fileName(task, decoded(url.pathname));
+  const file = fileName(task, decodeName(url.pathname));
   const paths = partsOf(url.pathname);
   const parts: Source[] = [];
   for (const [index, path] of paths.entries()) {
@@ -66,7 +66,7 @@ export async function findDownload(
   return { file, parts, others: [], sha256, choices: [] };
 }
 
-async function onTheHub(
+async function findOnHub(
   reference: HubReference,
   task: Task,
   hubClient: HubClient,
@@ -134,7 +134,7 @@ function fileName({ name }: Task, path: string): string {
   return `${found}.gguf`;
 }
 
-function decoded(path: string): string {
+function decodeName(path: string): string {
   try {
     return decodeURIComponent(path);
   } catch {

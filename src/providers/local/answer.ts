@@ -50,7 +50,7 @@ abstract class EndsOnce implements Reply {
   }
 
   /** The usage of finished work. Throws SvcError. Null: the work was stopped. */
-  protected async used(): Promise<Usage | null> {
+  protected async waitForUsage(): Promise<Usage | null> {
     await this.ended;
     if (this.end instanceof SvcError) throw this.end;
     if (this.end?.type === 'failed') throw engineError(this.end.error);
@@ -149,8 +149,8 @@ export class Vectors extends EndsOnce {
   }
 
   /** Throws SvcError. Null: the work was stopped. */
-  async whole(): Promise<Embedding | null> {
-    const usage = await this.used();
+  async readWhole(): Promise<Embedding | null> {
+    const usage = await this.waitForUsage();
     return usage && { vectors: this.vectors, input_tokens: usage.input_tokens };
   }
 }
@@ -167,8 +167,8 @@ export class ReadReply extends EndsOnce {
   }
 
   /** Throws SvcError. Null: the work was stopped. */
-  async whole(): Promise<Reading | null> {
-    return (await this.used()) && this.reading;
+  async readWhole(): Promise<Reading | null> {
+    return (await this.waitForUsage()) && this.reading;
   }
 }
 

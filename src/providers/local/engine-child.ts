@@ -53,8 +53,8 @@ export abstract class EngineChild<O extends EngineChildOptions = EngineChildOpti
       child.pid ?? 0,
       { path: options.started.path, memoryBytes },
       {
-        used: (bytes) => this.noteUse(bytes),
-        exceeded: (used_bytes) => this.noteMemory(used_bytes),
+        onUsed: (bytes) => this.noteUse(bytes),
+        onExceeded: (used_bytes) => this.noteMemory(used_bytes),
       },
     );
   }
@@ -172,7 +172,7 @@ export abstract class EngineChild<O extends EngineChildOptions = EngineChildOpti
   private noteError(error: Error): void {
     this.options.log.warn({ err: error }, 'trouble with the engine process');
     if (this.child.pid !== undefined) return;
-    this.fail(notStarted(error));
+    this.fail(startFailureOf(error));
     this.end(null, null);
   }
 
@@ -219,7 +219,7 @@ export abstract class EngineChild<O extends EngineChildOptions = EngineChildOpti
 const STOPPED = 'The engine was stopped before the answer was complete.';
 
 /** The reason that the process could not start. */
-export function notStarted(error: unknown): Failure {
+export function startFailureOf(error: unknown): Failure {
   const exhausted = asExhausted(error);
   return exhausted === null
     ? NOT_STARTED

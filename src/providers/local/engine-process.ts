@@ -14,7 +14,7 @@ import {
   type ToEngine,
 } from '../../engine/index.ts';
 import { SvcError } from '../../errors.ts';
-import { restrained } from '../../home/restrained.ts';
+import { withRestrictions } from '../../home/restrained.ts';
 import type { Reply } from './answer.ts';
 import {
   EngineChild,
@@ -90,7 +90,7 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
   private threads: number | null = null;
 
   constructor(options: EngineProcessOptions) {
-    const [execPath, ...execArgv] = restrained(process.execPath, NODE_FLAGS);
+    const [execPath, ...execArgv] = withRestrictions(process.execPath, NODE_FLAGS);
     const child = fork(ENTRY, {
       execPath,
       execArgv,

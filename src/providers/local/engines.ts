@@ -94,7 +94,7 @@ export class Engines implements LocalRoom {
       bounds,
       engine_bytes: options.limits.engine_memory_bytes,
       turns: { turn_ms, turn_max_ms },
-      wanted: (path) => [...this.queued()].some((name) => this.learned.get(name)?.key === path),
+      isWanted: (path) => [...this.queued()].some((name) => this.learned.get(name)?.key === path),
       now: options.now,
       free: options.free,
     });
@@ -199,7 +199,7 @@ export class Engines implements LocalRoom {
   }
 
   /** How much of a model that runs wait for is loaded. Null: it is not being loaded. */
-  loading(name: string): number | null {
+  loadingOf(name: string): number | null {
     const key = this.learned.get(name)?.key ?? name;
     const engine = [...this.byNumber.values()].find((each) => each.key === key);
     return engine?.progress ?? null;
@@ -227,12 +227,12 @@ export class Engines implements LocalRoom {
       });
   }
 
-  loaded(now: number): LoadedModels {
+  listLoaded(now: number): LoadedModels {
     const engines = [...this.byNumber.values()].filter(
       ({ snapshot }) => !snapshot.hasTag('absent'),
     );
     return {
-      models: engines.map((engine) => loadedRecord(engine, this.memory.of(engine), now)),
+      models: engines.map((engine) => loadedRecord(engine, this.memory.reservedBytes(engine), now)),
       budget_bytes: this.memory.bounds.bytes,
       reserved_bytes: this.memory.usedBytes,
     };

@@ -1,6 +1,6 @@
 import { answerQuestions } from '../../async/foreign-child.ts';
 import { asExhausted } from '../../descriptors.ts';
-import { checkGguf, invalid, otherKindOf, shapeOf, weightsOf } from '../../models/index.ts';
+import { checkGguf, invalidError, otherKindOf, shapeOf, weightsOf } from '../../models/index.ts';
 import type { CheckedFile, CheckResult } from './gguf-checker.ts';
 
 /** Process that checks the header of one model file as strictly as that of a download. */
@@ -16,6 +16,6 @@ answerQuestions((file: CheckedFile) =>
 async function check({ path, header_bytes }: CheckedFile): Promise<CheckResult> {
   const [header] = await checkGguf(path, header_bytes);
   const other = otherKindOf(header);
-  if (other !== null) throw invalid(other);
+  if (other !== null) throw invalidError(other);
   return { problem: null, shape: shapeOf(header, await weightsOf(path)) };
 }

@@ -91,7 +91,7 @@ export class LoadGuard {
 
   private refuseQuarantined(model: ModelFile, version: string): void {
     const refusal = this.quarantine.find(model.path, version);
-    if (refusal !== null) throw refused(model, refusal);
+    if (refusal !== null) throw quarantineError(model, refusal);
   }
 
   /** Records that an admitted file failed: its load, or its chat template. */
@@ -183,7 +183,7 @@ async function versionOf({ path, server }: ModelFile): Promise<string> {
   return found.version;
 }
 
-function refused({ name, server }: ModelFile, { reason, until }: Refusal): SvcError {
+function quarantineError({ name, server }: ModelFile, { reason, until }: Refusal): SvcError {
   const time = new Date(until).toISOString();
   if (server === undefined)
     return new SvcError(

@@ -4,16 +4,16 @@ import { filesOfModel } from '../../models/index.ts';
 
 export interface MemoryListener {
   /** The memory that the processes have now, their mapped files too. */
-  used(resident_bytes: number): void;
+  onUsed(resident_bytes: number): void;
   /** Their private memory is beyond the bound. */
-  exceeded(private_bytes: number): void;
+  onExceeded(private_bytes: number): void;
 }
 
 /**
  * Watches the memory of a process and of its descendants. Weights mapped from the model file do not
  * count against the bound, which only Linux can separate.
  *
- * 1. `exceeded` is called at most once, and nothing after `stop`.
+ * 1. `onExceeded` is called at most once, and nothing after `stop`.
  * 2. One reading runs at a time. Readings are more frequent once half of the bound is used.
  */
 export class MemoryWatch {
@@ -46,10 +46,10 @@ export class MemoryWatch {
   private async look(bound: number): Promise<void> {
     const { own, resident } = await memoryOf(this.pid);
     if (this.stopped) return;
-    this.listener.used(resident);
+    this.listener.onUsed(resident);
     if (own > bound) {
       this.stop();
-      this.listener.exceeded(own);
+      this.listener.onExceeded(own);
     } else
       this.timer = setTimeout(
         () => void this.look(bound),

@@ -10,7 +10,7 @@ import type { Limits } from '../../limits.ts';
 import type { ModelShape } from '../../models/index.ts';
 import type { Log, StreamPort } from '../../ports/log.ts';
 import { engineError, type Reply } from './answer.ts';
-import { type EngineChild, type EngineChildOptions, notStarted } from './engine-child.ts';
+import { type EngineChild, type EngineChildOptions, startFailureOf } from './engine-child.ts';
 import type { EngineOrder, EngineProcess } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { type ModelFile, variantOf } from './model-files.ts';
@@ -129,7 +129,7 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
 
   /** Callers that wait for the process to be ready for them. */
   get waiting(): number {
-    return this.turns.wanted;
+    return this.turns.pendingCount;
   }
 
   /** Orders that the process has. */
@@ -226,7 +226,7 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
       this.report({
         type: 'engine.load_failed',
         attempt: started.attempt,
-        error: notStarted(error),
+        error: startFailureOf(error),
       });
       this.find(started.attempt);
     }
@@ -264,7 +264,7 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
       return await this.reach(needs, signal, use);
     } finally {
       endTurn();
-      if (this.turns.wanted === 0 && isLoading(this.snapshot))
+      if (this.turns.pendingCount === 0 && isLoading(this.snapshot))
         this.report({ type: 'engine.stop_requested', reason: 'requested' });
     }
   }
@@ -276,7 +276,7 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
     let ownAttempt = 0;
     return engine.waitFor(async (snapshot) => {
       const { attempt, error } = snapshot.context;
-      const wanted = ownAttempt === attempt || meets(needs, snapshot, load.context_tokens);
+      const wanted = ownAttempt === attempt || canMeet(needs, snapshot, load.context_tokens);
       if (ownAttempt === attempt && error !== null) {
         await guard.noteFailure(model, error);
         throw engineError(error);
@@ -390,7 +390,7 @@ function largerContext({ context_tokens }: Needs, usual_tokens: number): number 
 /**
  * Whether a loaded process meets the needs. A model with less context than requested has enough.
  */
-function meets(
+function canMeet(
   needs: Needs,
   { context: { info, context_tokens } }: EngineSnapshot,
   usual_tokens: number,
@@ -409,7 +409,7 @@ class Turns {
   private present = 0;
 
   /** Turns that wait or run. */
-  get wanted(): number {
+  get pendingCount(): number {
     return this.present;
   }
 

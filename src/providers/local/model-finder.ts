@@ -68,11 +68,11 @@ export class ModelFinder {
   async find(name: string): Promise<ModelFile> {
     const short = shortName(name);
     const created = this.options.created?.().find((each) => isSameName(each.name, short));
-    return created === undefined ? this.findFile(name) : this.made(created);
+    return created === undefined ? this.findFile(name) : this.resolveCreated(created);
   }
 
   /** A model that is loaded in its own way, with the file of another one. Throws as `find`. */
-  async made(created: CreatedModel): Promise<ModelFile> {
+  async resolveCreated(created: CreatedModel): Promise<ModelFile> {
     const { name, model } = created;
     return { ...(await this.findFile(model)), id: `local/${name}`, name, created };
   }
@@ -83,15 +83,15 @@ export class ModelFinder {
     const known = await this.validNames();
     const [only, ...others] = namesFrom(name, known);
     const begun =
-      others.length > 0 ? undefined : (await this.usable()).find((file) => file.name === only);
+      others.length > 0 ? undefined : (await this.listUsable()).find((file) => file.name === only);
     if (begun !== undefined) return begun;
-    throw this.unknown(name, known);
+    throw this.unknownError(name, known);
   }
 
   /** The model with this whole name. Throws model_unknown, model_invalid. */
   async findWhole(name: string): Promise<ModelFile> {
     const named = await this.findNamed(name);
-    if (named === null) throw this.unknown(name, await this.validNames());
+    if (named === null) throw this.unknownError(name, await this.validNames());
     return named;
   }
 
@@ -104,7 +104,7 @@ export class ModelFinder {
         ? await this.probe(path)
         : await this.probe(path).catch(nullUnlessExhausted);
       if (found !== null)
-        return this.isOurs(path) ? found : ((await twinOf(path, await this.usable())) ?? found);
+        return this.isOurs(path) ? found : ((await twinOf(path, await this.listUsable())) ?? found);
     }
     const named = await this.findOwn(short);
     const own = named === null ? null : await this.probe(named.path);
@@ -152,7 +152,7 @@ export class ModelFinder {
     return this.find(this.default).catch(nullUnlessExhausted);
   }
 
-  private unknown(name: string, known: readonly string[]): SvcError {
+  private unknownError(name: string, known: readonly string[]): SvcError {
     const short = shortName(name);
     const isPath = !this.candidates(short).every((path) => this.isOurs(path));
     return unknownModel(name, { short, isPath, known });
@@ -185,7 +185,7 @@ export class ModelFinder {
 
   /** The names of files that look like models. */
   private async validNames(): Promise<string[]> {
-    const files = await this.usable();
+    const files = await this.listUsable();
     const late = timeoutSignal(NAMES_MS);
     const aborted = new Promise<null>((done) => late.addEventListener('abort', () => done(null)));
     const valid = await Promise.all(
@@ -215,12 +215,12 @@ export class ModelFinder {
   }
 
   /** The models without a known problem. */
-  private async usable(): Promise<ModelFile[]> {
+  private async listUsable(): Promise<ModelFile[]> {
     const others = (await this.otherModels()).filter(({ problem }) => problem === undefined);
     return [...(await this.files()), ...others.map(fileOf)];
   }
 
-  async all(): Promise<ModelFile[]> {
+  async listAll(): Promise<ModelFile[]> {
     return [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
   }
 

@@ -31,7 +31,7 @@ export interface ModelMemoryOptions {
   engine_bytes: number;
   turns: TurnLimits;
   /** Whether a run waits for the model. */
-  wanted(path: string): boolean;
+  isWanted(path: string): boolean;
   /** Milliseconds since the epoch, as in the events of the engines. */
   now(): number;
   /** Bytes of memory that are free. Absent: those of this machine. */
@@ -67,7 +67,7 @@ export class ModelMemory {
     return [...this.reserved.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  of(engine: ModelEngine): number | null {
+  reservedBytes(engine: ModelEngine): number | null {
     return this.reserved.get(engine)?.bytes ?? null;
   }
 
@@ -189,7 +189,7 @@ export class ModelMemory {
 
   private async serveFirst(first: Waiter): Promise<void> {
     const present = [...this.reserved.keys()].filter((engine) => engine !== first.engine);
-    const used = present.reduce((sum, engine) => sum + (this.of(engine) ?? 0), 0);
+    const used = present.reduce((sum, engine) => sum + (this.reservedBytes(engine) ?? 0), 0);
     if (present.length < this.bounds.models && used + first.bytes <= this.bounds.bytes) {
       const { bytes, parallel, attempt } = first;
       this.reserved.set(first.engine, { bytes, parallel, attempt });
@@ -203,7 +203,7 @@ export class ModelMemory {
     const paths = new Map(staying.map((engine) => [engine.key, engine]));
     const residents = this.residents(this.options.now())
       .filter(({ model }) => paths.has(model))
-      .map((each) => ({ ...each, wanted: each.resting || this.options.wanted(each.model) }));
+      .map((each) => ({ ...each, wanted: each.resting || this.options.isWanted(each.model) }));
     for (const { model } of makeRoom(first.bytes, residents, this.bounds) ?? [])
       await paths.get(model)?.unload('room');
   }

@@ -90,7 +90,8 @@ export class LocalModels {
 
   /** The LoRA adapters of a model, with the scales of a request. */
   async adaptersOf(file: ModelFile): Promise<Adapter[]> {
-    const named = file.created?.adapters ?? (await this.namedFor(file, this.options.adapters?.()));
+    const named =
+      file.created?.adapters ?? (await this.configuredFor(file, this.options.adapters?.()));
     return named.map((path, id) => ({ path, scale: file.scales?.[id] ?? 1 }));
   }
 
@@ -107,13 +108,13 @@ export class LocalModels {
 
   /** The draft model that the configuration names. Without a file it is not there. */
   private async draftOf(of: ModelFile): Promise<{ name: string; file: ModelFile | null } | null> {
-    const [name] = await this.namedFor(of, this.options.drafts?.());
+    const [name] = await this.configuredFor(of, this.options.drafts?.());
     if (name === undefined) return null;
     return { name, file: await this.finder.find(name).catch(() => null) };
   }
 
   /** The values that the configuration has for a file, by its names. */
-  private async namedFor(
+  private async configuredFor(
     { path }: ModelFile,
     rows: readonly ByModel<string | readonly string[]>[] = [],
   ): Promise<string[]> {
@@ -129,12 +130,12 @@ export class LocalModels {
   async templatesOf(file: ModelFile): Promise<string[]> {
     const own = file.created?.chat_template;
     if (own !== undefined) return [own];
-    return this.namedFor(file, this.options.templates?.());
+    return this.configuredFor(file, this.options.templates?.());
   }
 
   /** Names without the provider. Reads no model file. */
   async names(): Promise<string[]> {
-    this.listed = (await this.finder.all()).map(({ name }) => name);
+    this.listed = (await this.finder.listAll()).map(({ name }) => name);
     return [...this.listed];
   }
 
@@ -144,7 +145,7 @@ export class LocalModels {
       signal.aborted ? done(null) : signal.addEventListener('abort', () => done(null)),
     );
     const defaultFile = await this.finder.findDefault();
-    const files = await this.finder.all();
+    const files = await this.finder.listAll();
     if (defaultFile !== null && !files.some(({ path }) => path === defaultFile.path))
       files.push(defaultFile);
     const inspect = (version: FileVersion, templates: readonly string[]) =>
@@ -207,20 +208,20 @@ export class LocalModels {
    * Throws model_unknown, model_invalid and invalid_request for a model that cannot be loaded so.
    */
   async check(created: CreatedModel): Promise<void> {
-    const { path } = await this.finder.made(created);
+    const { path } = await this.finder.resolveCreated(created);
     const { adapters = [], chat_template } = created;
     if (path === this.options.built_in)
-      throw wrong('from', 'The built-in model keeps its template, and has no adapters.');
+      throw requestError('from', 'The built-in model keeps its template, and has no adapters.');
     for (const adapter of adapters) {
       const version = await fileVersion(adapter);
-      if (version === null) throw wrong('adapters', `There is no file ${adapter}.`);
+      if (version === null) throw requestError('adapters', `There is no file ${adapter}.`);
       await refuseForeign(version);
     }
     const version = chat_template === undefined ? null : await fileVersion(path);
     if (chat_template === undefined || version === null) return;
     const { template_problem } = await this.inspector.describe(version, [chat_template]);
     if (template_problem !== undefined)
-      throw wrong('template', `The template ${template_problem.replace(/, so .*$/, '')}.`);
+      throw requestError('template', `The template ${template_problem.replace(/, so .*$/, '')}.`);
   }
 
   /**
@@ -253,7 +254,7 @@ export class LocalModels {
       this.inspector.inspect(...asked),
     );
     const projector = projectorName(withoutPart(file.path));
-    for (const part of [...partsOf(file.path), projector]) await unlink(part).catch(unlessMissing);
+    for (const part of [...partsOf(file.path), projector]) await unlink(part).catch(ignoreMissing);
     await origins?.remove(basename(file.path));
     return record;
   }
@@ -274,7 +275,7 @@ export class LocalModels {
         hint: 'Cancel it with Ctrl-C where it runs, then try again.',
       });
     for (const each of paths) {
-      await unlink(each).catch(unlessMissing);
+      await unlink(each).catch(ignoreMissing);
       await unlink(`${each}.json`).catch(() => undefined);
     }
     return partialRecord({ id: `local/${name}`, name, path }, size_bytes);
@@ -320,10 +321,10 @@ export class LocalModels {
   }
 }
 
-function wrong(param: string, message: string): SvcError {
+function requestError(param: string, message: string): SvcError {
   return new SvcError('invalid_request', message, { param });
 }
 
-function unlessMissing(error: NodeJS.ErrnoException): void {
+function ignoreMissing(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOENT') throw error;
 }

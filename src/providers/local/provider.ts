@@ -198,8 +198,8 @@ export function createLocalProvider({
       // The threads and file that computed the answer so far.
       const threads = threadsFor(resume?.threads ?? null);
       const needs = { ...ANY, threads, model_file: resume?.model_file ?? null };
-      const asked = await engines.ask(request.model, { order, needs, reply: answer }, signal);
-      const { reply, stop, waited, model_file } = asked;
+      const started = await engines.ask(request.model, { order, needs, reply: answer }, signal);
+      const { reply, stop, waited, model_file } = started;
       try {
         for await (const part of reply.parts())
           if (part.type === 'finish') yield { ...part, ...waited };
@@ -254,7 +254,7 @@ export function createLocalProvider({
       throw new SvcError('capability_missing', message, { param: 'model', hint });
     }
     const closes = anySignal([signal, closing.signal]);
-    const within = async (context_tokens: number) => {
+    const embedWithin = async (context_tokens: number) => {
       const order = () => ({ type: 'embed' as const, ...wanted });
       const needs = { ...ANY, context_tokens };
       const asking = { purpose, order, needs, reply: () => new Vectors() };
@@ -263,10 +263,10 @@ export function createLocalProvider({
     const { usual, most } = EMBED_TOKENS;
     const context_tokens = Math.min(most, limits.engine_context_tokens);
     // A larger context takes much memory, so only a text that needs it gets it.
-    return within(usual).catch((error: unknown) => {
+    return embedWithin(usual).catch((error: unknown) => {
       if (asSvcError(error).code !== 'context_length_exceeded' || context_tokens <= usual)
         throw error;
-      return within(context_tokens);
+      return embedWithin(context_tokens);
     });
   }
 
@@ -314,7 +314,7 @@ export function createLocalProvider({
     await Promise.allSettled([warming.ended]);
   };
   const loads: ModelLoads = {
-    loaded: (now) => engines.loaded(now),
+    loaded: (now) => engines.listLoaded(now),
     load: async (name, keep_ms, signal) => {
       const model = await findLoadable(name);
       if (model.server !== undefined) await guard.pardon(model);
@@ -331,7 +331,7 @@ export function createLocalProvider({
     },
     keep: async (name, keep_ms) => engines.keep((await findLoadable(name)).path, keep_ms),
     serverOf: (id) => (servers.has(serverName(id)) ? serverName(id) : null),
-    loading: (name) => engines.loading(name),
+    loading: (name) => engines.loadingOf(name),
   };
   const both = {
     ...loads,
@@ -436,10 +436,10 @@ const answer = (threads: number | null) => new Answer(threads);
 
 /** The whole result of an engine. Throws the reason of the signal, and engine_failed. */
 async function wholeOf<T>(
-  { reply }: StartedReply<{ whole(): Promise<T | null> }>,
+  { reply }: StartedReply<{ readWhole(): Promise<T | null> }>,
   signal: AbortSignal,
 ): Promise<T> {
-  const whole = await reply.whole();
+  const whole = await reply.readWhole();
   if (whole !== null) return whole;
   signal.throwIfAborted();
   throw new SvcError('engine_failed');

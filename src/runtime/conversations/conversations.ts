@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { withoutNull, wrong } from '../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
 import { boundConversation, checkRunInput } from '../../contract/inputs.ts';
 import type { Message, MessagePart } from '../../contract/messages/parts.ts';
@@ -10,7 +10,7 @@ import { keepsContent, type RunKey } from '../../kernel/index.ts';
 import type { EventStore, RunRow } from '../../kernel/store/index.ts';
 import type { Limits } from '../../limits.ts';
 import type { Placement } from '../placement.ts';
-import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
+import { HOME, type Principal, restrictedNameOf } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { isMade, newRunId } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';
@@ -20,7 +20,7 @@ export interface ConversationsOptions {
   store: ConversationReads & Pick<EventStore, 'getRun'>;
   config: Config;
   /** Keeps other daemons out. */
-  placement: Pick<Placement, 'alone'>;
+  placement: Pick<Placement, 'runExclusive'>;
   /** The request of a run, with its images. */
   requestOf(run_id: string): Promise<RunRequestRecord>;
 }
@@ -78,15 +78,15 @@ export class Conversations {
     start: (turn: Turn) => Promise<T>,
   ): Promise<T> {
     const { store } = this.options;
-    const asked_by = ownOnly(by);
+    const asked_by = restrictedNameOf(by);
     const names = { origin: input.origin, asked_by, last: by.name };
     const conversation = await findConversation(store, input.conversation, names);
-    if (isMade(conversation)) throw madeByProgram(conversation);
+    if (isMade(conversation)) throw madeByProgramError(conversation);
     const begin = async () => {
       if (asked_by !== undefined) await this.checkOwn(conversation, asked_by);
       return start(await this.turn(conversation, input, by));
     };
-    return this.alone(conversation, begin, run_id);
+    return this.runExclusive(conversation, begin, run_id);
   }
 
   /** The request of the next turn, and what it continues. Nothing begins. Throws as `next` does. */
@@ -94,26 +94,26 @@ export class Conversations {
     const { store, config } = this.options;
     const names = { origin: input.origin, last: HOME.name };
     const conversation = await findConversation(store, input.conversation, names);
-    if (isMade(conversation)) throw madeByProgram(conversation);
-    const { newest, answered } = await this.ends(conversation);
+    if (isMade(conversation)) throw madeByProgramError(conversation);
+    const { newest, answered } = await this.findNewest(conversation);
     const route = routeAfter(input, (answered ?? newest)?.record, config);
-    const turns_of = othersThan(HOME, answered);
+    const turns_of = turnsOfOthers(HOME, answered);
     return withoutNull({ ...input, ...route, conversation, ...turns_of }) as RoutedInput;
   }
 
   /**
    * Keeps turns and removals of a conversation apart. `run_id`: the turn. Throws conversation_busy.
    */
-  async alone<T>(
+  async runExclusive<T>(
     conversation: string,
     work: () => Promise<T>,
     run_id: RunKey = newRunId(),
   ): Promise<T> {
-    if (this.beginning.has(conversation)) throw busy(conversation);
+    if (this.beginning.has(conversation)) throw conversationBusyError(conversation);
     this.beginning.add(conversation);
     try {
-      const worked = await this.options.placement.alone(conversation, run_id, work);
-      if (worked === null) throw busy(conversation);
+      const worked = await this.options.placement.runExclusive(conversation, run_id, work);
+      if (worked === null) throw conversationBusyError(conversation);
       return worked.done;
     } finally {
       this.beginning.delete(conversation);
@@ -142,9 +142,9 @@ export class Conversations {
     by: Principal,
   ): Promise<Turn> {
     const { config, requestOf } = this.options;
-    if (!keepsContent(config.history)) throw unkept(conversation);
-    const { newest, answered } = await this.ends(conversation);
-    const before = continues == null ? answered : await this.named(conversation, continues);
+    if (!keepsContent(config.history)) throw contentNotKeptError(conversation);
+    const { newest, answered } = await this.findNewest(conversation);
+    const before = continues == null ? answered : await this.findTurn(conversation, continues);
     const own = input.messages ?? shortMessages(prompt ?? '', system ?? null);
     const earlier =
       before === null
@@ -155,54 +155,57 @@ export class Conversations {
             own,
             hasTools(input),
           );
-    const messages = joined(earlier, own);
+    const messages = joinMessages(earlier, own);
     const whole = withoutNull({
       ...input,
       ...routeAfter(input, (before ?? newest)?.record, config),
       messages,
     }) as RunInput;
     checkLength(whole, config.limits);
-    const turns_of = othersThan(by, before);
+    const turns_of = turnsOfOthers(by, before);
     return { input: whole, conversation, continues: before?.run_id, ...turns_of };
   }
 
   /** The newest run, and the newest one with an answer. Throws conversation_busy. */
-  private async ends(
+  private async findNewest(
     conversation: string,
   ): Promise<{ newest: Ended | null; answered: Ended | null }> {
     let newest: Ended | null = null;
     for await (const row of runsFromNewest(this.options.store, conversation)) {
       if ('damage' in row) throw new SvcError('store_corrupt', row.damage);
-      const run = ended(row);
+      const run = toEndedRun(row);
       newest ??= run;
       const { record } = run;
       // A tool call may be in the omitted part.
       const isLeftOut = record.output === '' && 'shortened' in record;
       if (!isAnswered(record) && !isLeftOut) continue;
-      const answered = await this.whole(run.run_id);
+      const answered = await this.readEnded(run.run_id);
       if (isAnswered(answered.record)) return { newest, answered };
     }
     return { newest, answered: null };
   }
 
   /** A run of this conversation with an answer. Throws invalid_request (`continues`). */
-  private async named(conversation: string, written: string): Promise<Ended> {
+  private async findTurn(conversation: string, written: string): Promise<Ended> {
     const { store } = this.options;
-    const run = await this.whole(await findRun(namesIn(store), written)).catch(() => null);
+    const run = await this.readEnded(await findRun(namesIn(store), written)).catch(() => null);
     if (run !== null && isAnswered(run.record) && run.record.conversation === conversation)
       return run;
-    throw wrong('continues', 'continues must be a run of the conversation that has an answer.');
+    throw invalidRequest(
+      'continues',
+      'continues must be a run of the conversation that has an answer.',
+    );
   }
 
-  private async whole(run_id: string): Promise<Ended> {
+  private async readEnded(run_id: string): Promise<Ended> {
     const row = await this.options.store.getRun(run_id, 'answer');
     if (row === null) throw unknownRun(run_id);
-    return ended(row);
+    return toEndedRun(row);
   }
 }
 
-function ended({ run_id, conversation = run_id, record }: RunRow): Ended {
-  if (record === null) throw busy(conversation, run_id);
+function toEndedRun({ run_id, conversation = run_id, record }: RunRow): Ended {
+  if (record === null) throw conversationBusyError(conversation, run_id);
   return { run_id, record: { conversation, ...record } as unknown as RunRecord };
 }
 
@@ -218,7 +221,7 @@ function withAnswer(
   next: readonly Message[],
   keepsCalls: boolean,
 ): Message[] {
-  if (request.length === 0) throw unkept(run_id);
+  if (request.length === 0) throw contentNotKeptError(run_id);
   const { output, output_parts } = record;
   const parts: readonly MessagePart[] = output_parts ?? [{ type: 'text', text: output }];
   const answersCalls = next.some(({ role }) => role === 'tool');
@@ -260,7 +263,7 @@ function withoutFiles({ role, content }: NonNullable<RunRecord['turns']>[number]
 
 const EARLIER_FILES = '[svc: its files were left out: they are in an earlier run]';
 
-function joined(earlier: readonly Message[], own: readonly Message[]): Message[] {
+function joinMessages(earlier: readonly Message[], own: readonly Message[]): Message[] {
   const isSystem = ({ role }: Message) => role === 'system';
   if (!own.some(isSystem)) return [...earlier, ...own];
   const others = [...earlier, ...own].filter((message) => !isSystem(message));
@@ -306,7 +309,7 @@ function checkLength(whole: RunInput, limits: Limits): void {
   }
 }
 
-export function busy(conversation: string, run_id?: string): SvcError {
+export function conversationBusyError(conversation: string, run_id?: string): SvcError {
   const which =
     run_id === undefined ? 'A run of it begins or is removed.' : `The run ${run_id} has not ended.`;
   return new SvcError(
@@ -321,7 +324,7 @@ export function busy(conversation: string, run_id?: string): SvcError {
   );
 }
 
-function madeByProgram(conversation: string): SvcError {
+function madeByProgramError(conversation: string): SvcError {
   return new SvcError(
     'invalid_request',
     `A program made the conversation ${conversation} with POST /v1/conversations.`,
@@ -329,7 +332,7 @@ function madeByProgram(conversation: string): SvcError {
   );
 }
 
-function unkept(run_id: string): SvcError {
+function contentNotKeptError(run_id: string): SvcError {
   return new SvcError(
     'content_not_kept',
     `The log does not keep what was said in ${run_id}, so it cannot be continued.`,
@@ -338,7 +341,7 @@ function unkept(run_id: string): SvcError {
 }
 
 /** The other tokens whose texts a turn after this run repeats. */
-function othersThan({ name }: Principal, before: Ended | null): { turns_of?: string[] } {
+function turnsOfOthers({ name }: Principal, before: Ended | null): { turns_of?: string[] } {
   const { asked_by, turns_of = [] } = before?.record ?? {};
   const others = [asked_by ?? [], turns_of].flat().filter((asker) => asker !== name);
   return others.length === 0 ? {} : { turns_of: [...new Set(others)] };

@@ -20,11 +20,11 @@ import {
   stream,
 } from '../../kernel/index.ts';
 import type { EventStore } from '../../kernel/store/index.ts';
-import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import { isMade, newConversationId, newRunId } from '../runs/ids.ts';
-import { moved, unknownConversation } from '../runs/run-errors.ts';
-import { busy, type Conversations } from './conversations.ts';
+import { conversationChangedError, unknownConversation } from '../runs/run-errors.ts';
+import { type Conversations, conversationBusyError } from './conversations.ts';
 import { FoldedConversations } from './folded.ts';
 
 /**
@@ -40,7 +40,7 @@ export class MadeConversations {
     kernel: Kernel;
     store: Pick<EventStore, 'readStream' | 'lastEvent' | 'runHead' | 'askerOf'>;
     config: Config;
-    conversations: Pick<Conversations, 'alone'>;
+    conversations: Pick<Conversations, 'runExclusive'>;
     head(run_id: string): Promise<RunHead>;
   };
 
@@ -64,9 +64,9 @@ export class MadeConversations {
     const conversation_id = newConversationId();
     const key = stream.conversation(conversation_id);
     const created = { type: 'conversation.created', conversation_id, metadata, ...added } as const;
-    return this.settled(key, async () => {
+    return this.forgetAfter(key, async () => {
       const { kernel } = this.options;
-      await unlessStalled(kernel, () =>
+      await rejectWhenStalled(kernel, () =>
         kernel.append([
           { stream: key, event: name === null ? created : { ...created, asked_by: name } },
         ]),
@@ -145,10 +145,10 @@ export class MadeConversations {
       const event: Proposal['event'] & { type: `conversation.${string}` } = isNew
         ? { type: 'conversation.created', ...created, ...who }
         : { type: 'conversation.described', metadata };
-      await unlessStalled(kernel, () => kernel.append([{ stream: key, event }]));
+      await rejectWhenStalled(kernel, () => kernel.append([{ stream: key, event }]));
       return contextOf(kernel.snapshot(key), run_id);
     };
-    return conversations.alone(run_id, () => this.settled(key, begin));
+    return conversations.runExclusive(run_id, () => this.forgetAfter(key, begin));
   }
 
   delete(id: string): Promise<ConversationContext> {
@@ -164,7 +164,7 @@ export class MadeConversations {
     return this.enter(id, newRunId(), async (key, before) => {
       if (event.type !== 'conversation.deleted') this.checkCount(key);
       check(before);
-      await unlessStalled(kernel, () => kernel.append([{ stream: key, event }]));
+      await rejectWhenStalled(kernel, () => kernel.append([{ stream: key, event }]));
       return contextOf(kernel.snapshot(key), id, { isDeleted: true });
     });
   }
@@ -183,8 +183,8 @@ export class MadeConversations {
       this.checkCount(stream);
       const last = entries.at(-1);
       if (last !== undefined && 'run_id' in last && !(await this.isOver(last.run_id)))
-        throw busy(conversation, last.run_id);
-      if (entries.length !== after) throw moved(conversation);
+        throw conversationBusyError(conversation, last.run_id);
+      if (entries.length !== after) throw conversationChangedError(conversation);
       const event = { type: 'conversation.run_added', run_id, place: after } as const;
       return accept({ stream, event }, made);
     });
@@ -212,7 +212,7 @@ export class MadeConversations {
     const key = stream.conversation(id);
     return new Promise((resolve, reject) => {
       const begin = () =>
-        this.settled(key, async () => {
+        this.forgetAfter(key, async () => {
           const instance = await this.folded.fold(key);
           if (instance !== undefined) kernel.adopt(instance);
           const before = contextOf(instance?.snapshot, id);
@@ -222,12 +222,12 @@ export class MadeConversations {
             throw error;
           });
         });
-      conversations.alone(id, begin, run_id).then(resolve, reject);
+      conversations.runExclusive(id, begin, run_id).then(resolve, reject);
     });
   }
 
   /** The machine leaves the memory when its events are durable. */
-  private async settled<T>(key: ConversationKey, work: () => Promise<T>): Promise<T> {
+  private async forgetAfter<T>(key: ConversationKey, work: () => Promise<T>): Promise<T> {
     const { kernel } = this.options;
     try {
       return await work();
@@ -291,8 +291,12 @@ export function identityOf(
   { joins, choices, narrowings }: RequestSource,
 ): RunInput {
   const more = choices === undefined ? {} : { choices };
-  const whole = { ...input, ...more, ...(narrowings === undefined ? {} : { narrowings }) };
-  if (joins === undefined) return whole;
+  const fullInput = { ...input, ...more, ...(narrowings === undefined ? {} : { narrowings }) };
+  if (joins === undefined) return fullInput;
   const { conversation, messages } = joins;
-  return { ...whole, conversation, messages: [...messages] as NonNullable<RunInput['messages']> };
+  return {
+    ...fullInput,
+    conversation,
+    messages: [...messages] as NonNullable<RunInput['messages']>,
+  };
 }

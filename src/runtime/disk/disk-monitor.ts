@@ -33,13 +33,13 @@ export class DiskMonitor {
   constructor(options: DiskMonitorOptions) {
     this.options = options;
     const { stalls } = options.kernel;
-    stalls.onReserve((isUsed) => isUsed && this.full());
-    stalls.onStall((cause) => this.stalled(cause));
+    stalls.onReserve((isUsed) => isUsed && this.reportFull());
+    stalls.onStall((cause) => this.reportStall(cause));
     stalls.onResume(() => this.append({ type: 'daemon.disk_resumed' }));
   }
 
   /** The daemon is ready: an event that was refused during the start is appended again. */
-  started(): void {
+  onReady(): void {
     if (this.isFull) this.append({ type: 'daemon.store_filled' });
   }
 
@@ -48,15 +48,15 @@ export class DiskMonitor {
     this.closing.abort();
   }
 
-  private full(): void {
+  private reportFull(): void {
     if (this.isFull) return;
     this.isFull = true;
     this.append({ type: 'daemon.store_filled' });
     this.checkLater();
   }
 
-  private stalled(cause: SvcError): void {
-    if (cause.code === 'store_full') this.full();
+  private reportStall(cause: SvcError): void {
+    if (cause.code === 'store_full') this.reportFull();
     else this.append({ type: 'daemon.disk_stalled' });
   }
 

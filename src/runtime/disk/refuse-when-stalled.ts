@@ -6,15 +6,15 @@ import type { EventStore } from '../../kernel/store/index.ts';
  * Rejects with store_stalled while a commit is late, or when one becomes late: a stalled disk may
  * never answer. A full disk still answers reads, so it rejects nothing here.
  */
-export function unlessLate<T>(kernel: Kernel, ask: () => Promise<T>): Promise<T> {
-  return unlessStalled(kernel, ask, (cause) => cause.code === 'store_stalled');
+export function rejectWhenLate<T>(kernel: Kernel, ask: () => Promise<T>): Promise<T> {
+  return rejectWhenStalled(kernel, ask, (cause) => cause.code === 'store_stalled');
 }
 
 /**
  * Also rejects with store_full on a full disk, for work that appends. A commit in progress may
  * still take effect.
  */
-export async function unlessStalled<T>(
+export async function rejectWhenStalled<T>(
   kernel: Kernel,
   ask: () => Promise<T>,
   isRefused = (_: SvcError) => true,
@@ -34,12 +34,12 @@ export async function unlessStalled<T>(
  * log without a commit, such as when old runs are removed. Then a late read begins the stall. A
  * database answers reads concurrently, each within its own bound.
  */
-export function answeringStore(store: EventStore, kernel: Kernel, isDatabase: boolean): EventStore {
+export function withoutStalls(store: EventStore, kernel: Kernel, isDatabase: boolean): EventStore {
   const methods = Object.entries(store) as [string, (...query: unknown[]) => Promise<unknown>][];
   const answering = methods.map(([name, method]) => [
     name,
     (...query: unknown[]) =>
-      unlessLate(kernel, () =>
+      rejectWhenLate(kernel, () =>
         isDatabase ? method(...query) : kernel.stalls.watchRead(method(...query)),
       ),
   ]);

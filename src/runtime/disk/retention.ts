@@ -55,7 +55,7 @@ export class Retention {
     if (this.closing.signal.aborted) return;
     this.round = this.prune()
       .catch((error: unknown) => this.report(error))
-      .then(() => this.later());
+      .then(() => this.scheduleRound());
   }
 
   /** Resolves when no step is running. */
@@ -64,7 +64,7 @@ export class Retention {
     await this.round;
   }
 
-  private later(): void {
+  private scheduleRound(): void {
     const { kernel, limits } = this.options;
     kernel.clock.after(limits.prune_every_ms, () => this.start(), this.closing.signal);
   }

@@ -16,13 +16,13 @@ import type { Reading, ReadOptions } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { DaemonKey, Kernel, ProviderKey } from '../../kernel/index.ts';
 import type { PassedAnswer, PassedRequest, ProviderPort, Ranking } from '../../ports/providers.ts';
-import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';
 import type { Providers } from '../providers/providers.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { isPossible, tokensIn } from '../runs/usage-of.ts';
 import type { Budget } from '../usage/budget.ts';
-import { pricedAt } from '../usage/price.ts';
+import { withPrice } from '../usage/price.ts';
 
 /**
  * Answers requests for embeddings, ranks documents, reads texts, and passes requests on. It owns
@@ -141,7 +141,7 @@ export class Embeddings {
       },
       check({ scores }) {
         if (scores.length !== documents.length || !scores.every(Number.isFinite))
-          throw notAnswered(`${scores.length} scores for ${documents.length} documents`);
+          throw badAnswerError(`${scores.length} scores for ${documents.length} documents`);
       },
     });
     const results = answer.scores
@@ -245,7 +245,7 @@ export class Embeddings {
   /** Throws unless the provider is usable now. */
   private async enter(provider: string, asking: Asking): Promise<void> {
     const usable = await this.options.providers.enter(provider, asking);
-    if (!usable.ok) throw this.refused(usable);
+    if (!usable.ok) throw this.refusalError(usable);
   }
 
   /** Throws unless the log says that the texts leave. A full or stalled disk is not waited for. */
@@ -257,15 +257,16 @@ export class Embeddings {
   ): Promise<Sent> {
     const { kernel, providers, config } = this.options;
     const stream = providers.streamOf(provider);
-    const price = pricedAt({ provider, model }, config.prices);
+    const price = withPrice({ provider, model }, config.prices);
     const sent = { ...of, provider, model, estimated_tokens, ...price, ...asker };
     const event = { ...sent, type: 'provider.embedding_sent', texts, bytes } as const;
     const sent_at = kernel.clock.now();
     const isRecorded =
-      stream !== undefined && (await unlessStalled(kernel, () => kernel.tryAppend(stream, event)));
+      stream !== undefined &&
+      (await rejectWhenStalled(kernel, () => kernel.tryAppend(stream, event)));
     if (stream !== undefined && isRecorded) return { ...sent, stream, sent_at };
     const usable = providers.usable(provider, model);
-    throw usable.ok ? new SvcError('provider_unavailable') : this.refused(usable);
+    throw usable.ok ? new SvcError('provider_unavailable') : this.refusalError(usable);
   }
 
   /** The estimate stays if the provider does not report the number. */
@@ -276,7 +277,7 @@ export class Embeddings {
     this.options.kernel.tryAppend(stream, counted).catch(() => {});
   }
 
-  private refused({ code, reason, until }: Exclude<Usable, { ok: true }>): SvcError {
+  private refusalError({ code, reason, until }: Exclude<Usable, { ok: true }>): SvcError {
     const { kernel } = this.options;
     return new SvcError(code, reason, {
       ...(until === null
@@ -330,7 +331,7 @@ export function readsNot(provider: string): SvcError {
   });
 }
 
-function notAnswered(what: string): SvcError {
+function badAnswerError(what: string): SvcError {
   return new SvcError('provider_failed', `The provider sends ${what}.`, { retryable: false });
 }
 
@@ -338,7 +339,7 @@ function notAnswered(what: string): SvcError {
 function checkVectors({ vectors }: Embedding, texts: number, numbersMax: number): void {
   const length = vectors[0]?.length ?? 0;
   if (vectors.length !== texts || length === 0 || vectors.some((each) => each.length !== length))
-    throw notAnswered(`${vectors.length} vectors for ${texts} texts, or of different lengths`);
+    throw badAnswerError(`${vectors.length} vectors for ${texts} texts, or of different lengths`);
   if (vectors.length * length > numbersMax)
     throw new SvcError(
       'prompt_too_large',

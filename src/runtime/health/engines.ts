@@ -15,13 +15,13 @@ export function engineSnapshots(
 }
 
 /** Engines with a process, and those that crashed. */
-export function present(engines: readonly EngineSnapshot[]): EngineSnapshot[] {
+export function presentEngines(engines: readonly EngineSnapshot[]): EngineSnapshot[] {
   return engines.filter((engine) => !engine.hasTag('absent'));
 }
 
 /** The engine whose state changed last, of those that are present if there are any. */
 export function mainEngine(engines: readonly EngineSnapshot[]): EngineSnapshot | undefined {
-  const candidates = present(engines).length > 0 ? present(engines) : engines;
+  const candidates = presentEngines(engines).length > 0 ? presentEngines(engines) : engines;
   return candidates.reduce<EngineSnapshot | undefined>(
     (latest, engine) =>
       latest === undefined || engine.context.since >= latest.context.since ? engine : latest,

@@ -14,7 +14,7 @@ import type {
 import { gpuWarning } from '../../contract/loaded-models.ts';
 import type { VerifiedReport } from '../../kernel/store/index.ts';
 import type { PlacementHealth } from '../placement.ts';
-import { engineRecord, mainEngine, present } from './engines.ts';
+import { engineRecord, mainEngine, presentEngines } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 
 /** Everything that health depends on. It is in memory, so health never waits for a disk. */
@@ -89,7 +89,7 @@ export function reportRecord(sources: HealthSources): ReportRecord {
     queue: { length: sources.runs.queued, capacity: daemon.context.capacity },
     providers: sources.providers,
     engine: engineRecord(mainEngine(sources.engines), sources.now),
-    engines: present(sources.engines).map((engine) => engineRecord(engine, sources.now)),
+    engines: presentEngines(sources.engines).map((engine) => engineRecord(engine, sources.now)),
     log: {
       seq: sources.seq + sources.backlog,
       durable_seq: sources.seq,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { streamOf } from '../../kernel/index.ts';
 import type { EventStore, StoredEvent } from '../../kernel/store/index.ts';
-import { redacted } from './redact.ts';
+import { redactEvent } from './redact.ts';
 
 /**
  * A run as a file: JSON that another machine can fold. It is made while it is read, so that it uses
@@ -29,9 +29,9 @@ export async function* exportRun(
 ): AsyncIterable<string> {
   const [accepted] = await store.readStream(run_id, 1, 1);
   if (accepted === undefined) return;
-  const show = redact ? redacted : (event: StoredEvent) => event;
+  const show = redact ? redactEvent : (event: StoredEvent) => event;
   const digest = createHash('sha256');
-  const digested = (piece: string) => {
+  const addToDigest = (piece: string) => {
     digest.update(piece);
     return piece;
   };
@@ -42,20 +42,20 @@ export async function* exportRun(
     program: { version },
   };
   const rest = { boot: await bootOf(store, accepted.boot_id), run_id, redacted: redact };
-  yield digested(`${JSON.stringify({ ...head, ...rest }).slice(0, -1)},"events":[`);
+  yield addToDigest(`${JSON.stringify({ ...head, ...rest }).slice(0, -1)},"events":[`);
   const boots = new Set<string>();
   let comma = '';
   for await (const event of streamOf(store, run_id)) {
     boots.add(event.boot_id);
-    yield digested(comma + JSON.stringify(show(event)));
+    yield addToDigest(comma + JSON.stringify(show(event)));
     comma = ',';
   }
-  yield digested('],"daemon_events":[');
+  yield addToDigest('],"daemon_events":[');
   comma = '';
   for (const boot_id of boots) {
     for await (const event of streamOf(store, `daemon:${boot_id}`)) {
       if (!concerns(event, run_id)) continue;
-      yield digested(comma + JSON.stringify(show(event)));
+      yield addToDigest(comma + JSON.stringify(show(event)));
       comma = ',';
     }
   }

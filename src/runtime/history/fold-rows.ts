@@ -16,7 +16,7 @@ export function foldRows(): RowFolder {
       const before = open.get(stream);
       const instance = fold(before?.instance, event);
       const row = projectEvent(event, instance.snapshot) ?? before?.row;
-      if (row === undefined) throw wrong(event);
+      if (row === undefined) throw foldError(event);
       if (row.finished) open.delete(stream);
       else open.set(stream, { instance, row });
       return row.finished ? row : null;
@@ -29,11 +29,11 @@ function fold(before: Instance | undefined, event: StoredEvent): Instance {
   try {
     return foldEvent(before, event);
   } catch (cause) {
-    throw wrong(event, cause);
+    throw foldError(event, cause);
   }
 }
 
-function wrong({ stream, type }: StoredEvent, cause?: unknown): SvcError {
+function foldError({ stream, type }: StoredEvent, cause?: unknown): SvcError {
   return new SvcError('import_invalid', `The run ${stream} cannot be folded at its ${type}.`, {
     cause,
   });

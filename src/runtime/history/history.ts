@@ -69,7 +69,7 @@ export function createHistory(options: HistoryOptions): History {
   const { elsewhere } = placement;
   const tail = new LogTail(kernel, limits);
   const daemons = new DaemonStates(kernel, options.streams.daemon);
-  const opened = () => {
+  const checkOpen = () => {
     if (!kernel.isOpen) throw new SvcError('not_ready');
   };
   return {
@@ -80,23 +80,23 @@ export function createHistory(options: HistoryOptions): History {
       ),
     snapshot: async ({ at }) => {
       if (at === undefined) return currentSnapshot(options);
-      opened();
+      checkOpen();
       return snapshotAt({ store, daemons, limits, last_seq: await elsewhere.lastSeq() }, at);
     },
     runAt: async (id, at) => {
-      opened();
+      checkOpen();
       return runAt(store, id, at, await elsewhere.lastSeq());
     },
     whyRun: async (id) => {
-      opened();
-      const why = (await whyRun(store, id)) ?? (await removed(options, id));
+      checkOpen();
+      const why = (await whyRun(store, id)) ?? (await throwRemoved(options, id));
       const wanted = await placement.waitsFor(id);
       if (wanted === null) return why;
       const waits = `${clock(kernel.clock.now())} it waits for ${wanted}`;
       return { ...why, explanation: [...why.explanation, waits] };
     },
     async *exportRun(id, { redact }) {
-      opened();
+      checkOpen();
       let exported = false;
       for await (const piece of exportRun(store, id, {
         redact,
@@ -106,7 +106,7 @@ export function createHistory(options: HistoryOptions): History {
         exported = true;
         yield piece;
       }
-      if (!exported) await removed(options, id);
+      if (!exported) await throwRemoved(options, id);
     },
     followLog: (query, following) => {
       const follow = {
@@ -118,18 +118,18 @@ export function createHistory(options: HistoryOptions): History {
       return followLog({ kernel, store, tail, pages: options.pages, elsewhere }, follow);
     },
     readStream: async (stream, from_version, limit) => {
-      opened();
+      checkOpen();
       return store.readStream(stream, from_version, limit);
     },
     readLog: async (from_seq, limit) => {
-      opened();
+      checkOpen();
       return store.readAll(from_seq, limit);
     },
   };
 }
 
 /** Throws run_unknown for an unknown run, or for one whose events were removed. */
-async function removed({ getRun }: CurrentSources, id: string): Promise<never> {
+async function throwRemoved({ getRun }: CurrentSources, id: string): Promise<never> {
   const { state } = await getRun(id);
   throw new SvcError(
     'run_unknown',

@@ -10,7 +10,7 @@ import type {
   ShortenedRun,
 } from '../../contract/contract.ts';
 import { recordLength, SHORT_CHARACTERS, shortRecord } from '../../kernel/store/index.ts';
-import { engineRecord, mainEngine, present } from '../health/engines.ts';
+import { engineRecord, mainEngine, presentEngines } from '../health/engines.ts';
 import { faultyModels } from '../providers/records.ts';
 
 /** How long a finished run is shown. */
@@ -23,7 +23,7 @@ export function engineStates(
 ): { engine: EngineState; engines: EngineState[] } {
   return {
     engine: stateOf(engineRecord(mainEngine(engines), now)),
-    engines: present(engines).map((engine) => stateOf(engineRecord(engine, now))),
+    engines: presentEngines(engines).map((engine) => stateOf(engineRecord(engine, now))),
   };
 }
 

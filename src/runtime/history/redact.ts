@@ -8,7 +8,7 @@ import type { StoredEvent } from '../../kernel/store/index.ts';
  * leads through the same states. A text stays only if it is a word of svc or an id. Every other
  * text becomes its length, in any field.
  */
-export function redacted(event: StoredEvent): StoredEvent {
+export function redactEvent(event: StoredEvent): StoredEvent {
   return { ...event, stream: redactStream(event.stream), data: redactFields(event.data) };
 }
 
@@ -58,7 +58,8 @@ function redactFields(fields: object): Record<string, unknown> {
 }
 
 function redactValue(name: string, value: unknown): unknown {
-  if (typeof value === 'string') return !SAID.has(name) && isOurs(value) ? value : measured(value);
+  if (typeof value === 'string')
+    return !SAID.has(name) && isOurs(value) ? value : replaceByLength(value);
   // The tokens reveal the text. Their number does not.
   if (Array.isArray(value))
     return value.map((item) => (typeof item === 'number' ? 0 : redactValue(name, item)));
@@ -69,10 +70,10 @@ function redactValue(name: string, value: unknown): unknown {
 function redactStream(stream: string): string {
   return stream.replace(
     /^provider:([^:]*)/,
-    (_, id: string) => `provider:${isOurs(id) ? id : measured(id)}`,
+    (_, id: string) => `provider:${isOurs(id) ? id : replaceByLength(id)}`,
   );
 }
 
-function measured(text: string): string {
+function replaceByLength(text: string): string {
   return text === '' ? '' : `[${text.length} characters]`;
 }

@@ -28,10 +28,10 @@ const DEPTH_MAX = 24;
  */
 export function parseRunFile(text: string): RunFile {
   const fields = parse(text);
-  if (fields.format !== FORMAT) throw invalid('It is not an exported run of svc.');
+  if (fields.format !== FORMAT) throw exportInvalidError('It is not an exported run of svc.');
   if (fields.version !== FORMAT_VERSION) {
     const newer = typeof fields.version === 'number' && fields.version > FORMAT_VERSION;
-    throw invalid(
+    throw exportInvalidError(
       newer
         ? 'It was written by a newer version of svc.'
         : `Its version ${show(fields.version)} does not exist.`,
@@ -39,18 +39,21 @@ export function parseRunFile(text: string): RunFile {
   }
   const { digest, ...rest } = fields;
   if (digest !== digestOf(rest))
-    throw invalid('It was changed after it was written, or cut off: its digest does not match.');
+    throw exportInvalidError(
+      'It was changed after it was written, or cut off: its digest does not match.',
+    );
   const { run_id, events } = fields;
   if (typeof run_id !== 'string' || !/^run_\w{1,64}$/.test(run_id))
-    throw invalid(`Its run_id ${show(run_id)} is not the id of a run.`);
-  if (!Array.isArray(events) || events.length === 0) throw invalid('It holds no events.');
+    throw exportInvalidError(`Its run_id ${show(run_id)} is not the id of a run.`);
+  if (!Array.isArray(events) || events.length === 0)
+    throw exportInvalidError('It holds no events.');
   const checked = events.map((event, index) => readEvent(event, index, run_id));
   return {
     run_id,
     redacted: fields.redacted === true,
     exported_at: typeof fields.exported_at === 'string' ? fields.exported_at : '',
     program_version: versionOf(fields.program),
-    events: inOrder(checked),
+    events: checkOrder(checked),
   };
 }
 
@@ -64,7 +67,7 @@ export function foldRunFile({ events }: RunFile, until_seq = Number.POSITIVE_INF
     if (event.seq > until_seq) break;
     const { snapshot } = chain;
     if (snapshot !== undefined && !can(snapshot, toEvent(event)))
-      throw invalid(
+      throw exportInvalidError(
         `Its event ${event.seq} (${event.type}) is not accepted in the state ` +
           `${statePath(snapshot)}.`,
       );
@@ -74,15 +77,15 @@ export function foldRunFile({ events }: RunFile, until_seq = Number.POSITIVE_INF
 }
 
 function parse(text: string): Record<string, unknown> {
-  if (isDeep(text)) throw invalid('It is nested deeper than any export.');
+  if (isDeep(text)) throw exportInvalidError('It is nested deeper than any export.');
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw invalid('It is not JSON, or was cut off.');
+    throw exportInvalidError('It is not JSON, or was cut off.');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalid('It is not a JSON object.');
+    throw exportInvalidError('It is not a JSON object.');
   return value as Record<string, unknown>;
 }
 
@@ -119,7 +122,7 @@ function readEvent(value: unknown, index: number, run_id: string): StoredEvent {
 }
 
 function wrongEvent(index: number, problem: string): SvcError {
-  return invalid(`Its event number ${index + 1} ${problem}.`);
+  return exportInvalidError(`Its event number ${index + 1} ${problem}.`);
 }
 
 function problemOf(
@@ -138,11 +141,11 @@ function problemOf(
   return typeof data !== 'object' || data === null || Array.isArray(data) ? 'has no data' : null;
 }
 
-function inOrder(events: StoredEvent[]): StoredEvent[] {
+function checkOrder(events: StoredEvent[]): StoredEvent[] {
   const wrong = events.find(
     (event, index) => index > 0 && event.seq <= (events[index - 1]?.seq ?? 0),
   );
-  if (wrong !== undefined) throw invalid(`Its event ${wrong.seq} is out of order.`);
+  if (wrong !== undefined) throw exportInvalidError(`Its event ${wrong.seq} is out of order.`);
   return events;
 }
 
@@ -169,7 +172,7 @@ function show(value: unknown): string {
     : 'that it gives';
 }
 
-function invalid(message: string): SvcError {
+function exportInvalidError(message: string): SvcError {
   return new SvcError('export_invalid', message);
 }
 

@@ -14,7 +14,7 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.accepted': ({ client, request, fallbacks }, provider) =>
     `it was accepted from ${word(client)}, for the provider ${provider}${
       inner(request).cloud === true ? ', which is not on this machine' : ''
-    }${then(fallbacks)}`,
+    }${fallbacksText(fallbacks)}`,
   'run.started': ({ attempt, resumes }, provider) =>
     `the provider ${provider} was asked${
       resumes === true ? ' to continue the recorded text' : ''
@@ -103,7 +103,7 @@ function target(value: unknown): string {
 }
 
 /** The targets after the first one. */
-function then(fallbacks: unknown): string {
+function fallbacksText(fallbacks: unknown): string {
   return Array.isArray(fallbacks) && fallbacks.length > 0
     ? `, then ${fallbacks.map(target).join(', then ')}`
     : '';

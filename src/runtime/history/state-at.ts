@@ -15,7 +15,7 @@ import { runRecord } from '../runs/record.ts';
 import type { DaemonStates } from './daemon-states.ts';
 import { instancesOf } from './instances.ts';
 import { engineStates, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
-import { endedSince } from './state-now.ts';
+import { findEndedRuns } from './state-now.ts';
 
 /** The reads of a fold to an earlier position. */
 export type HistoryStore = Pick<
@@ -48,7 +48,7 @@ export async function snapshotAt(
   const { event, first_seq } = await momentAt(store, at, last_seq);
   const { boot_id } = event;
   const daemon = await daemons.fold(store, boot_id, at);
-  if (daemon === undefined) throw gone(at, first_seq, last_seq);
+  if (daemon === undefined) throw noSuchEventError(at, first_seq, last_seq);
   const others = await foldAll(store, await othersOf(store, daemon, boot_id, at), at);
   const runs = await foldAll(store, await runsOf(store, event, at, limits.snapshot_runs), at);
   const unfinished = runs.filter((instance) => instance.snapshot.status === 'active');
@@ -118,11 +118,11 @@ async function momentAt(
   const first_seq = (await store.readAll(1, 1))[0]?.seq ?? 0;
   const [event] = at >= first_seq && at <= last_seq ? await store.readAll(at, 1) : [];
   if (event === undefined || (event.seq > at && event.type === 'daemon.boot_started'))
-    throw gone(at, first_seq, last_seq);
+    throw noSuchEventError(at, first_seq, last_seq);
   return { event, first_seq };
 }
 
-function gone(at: number, first_seq: number, last_seq: number): SvcError {
+function noSuchEventError(at: number, first_seq: number, last_seq: number): SvcError {
   return new SvcError(
     'invalid_request',
     `There is no event ${at}: the log has the events ${first_seq} to ${last_seq}.`,
@@ -152,7 +152,7 @@ async function runsOf(
   runs_max: number,
 ): Promise<string[]> {
   const alive = await store.runsAt(at, runs_max);
-  const ended = await endedSince(store, event.boot_id, at, event.at - SHOWN_AFTER_MS);
+  const ended = await findEndedRuns(store, event.boot_id, at, event.at - SHOWN_AFTER_MS);
   return [...new Set([...alive, ...ended])].slice(0, runs_max);
 }
 

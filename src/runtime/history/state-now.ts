@@ -60,7 +60,7 @@ async function currentRuns(
   const unfinished = known.filter((id) => (kernel.instance(id)?.version ?? 0) > 0);
   const { boot_id } = (kernel.snapshot(streams.daemon) as DaemonSnapshot).context;
   const ended = kernel.isOpen
-    ? await endedSince(store, boot_id, kernel.durableSeq, now - SHOWN_AFTER_MS)
+    ? await findEndedRuns(store, boot_id, kernel.durableSeq, now - SHOWN_AFTER_MS)
     : [];
   const ids = new Set([...unfinished, ...ended]);
   const runs = await Promise.all(
@@ -70,7 +70,7 @@ async function currentRuns(
 }
 
 /** Runs that ended in a boot since then, up to a position, latest first. */
-export async function endedSince(
+export async function findEndedRuns(
   store: Pick<EventStore, 'runBounds'>,
   boot_id: string,
   at: number,

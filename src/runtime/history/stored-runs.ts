@@ -55,7 +55,7 @@ export class StoredRuns {
     const id = await findRun(namesIn(this.store), written);
     const row = await this.store.getRun(id);
     if (row === null) throw unknownRun(id);
-    return this.whole(row);
+    return this.readWhole(row);
   }
 
   async list({ conversation, ...query }: RunListQuery): Promise<RunPage> {
@@ -63,7 +63,7 @@ export class StoredRuns {
       conversation === undefined
         ? query
         : { ...query, conversation: await findConversation(this.store, conversation) };
-    return runPage({ store: this.store, config: this.config }, found, (row) => this.whole(row));
+    return runPage({ store: this.store, config: this.config }, found, (row) => this.readWhole(row));
   }
 
   search(query: RunSearchQuery): Promise<SearchPage> {
@@ -81,7 +81,7 @@ export class StoredRuns {
     return conversationUsage(this.store, id);
   }
 
-  private async whole({ run_id, record }: RunRow): Promise<RunRecord> {
+  private async readWhole({ run_id, record }: RunRow): Promise<RunRecord> {
     if (record !== null) return record as unknown as RunRecord;
     const instance = await foldStream(this.store, run_id);
     if (instance === undefined) throw unknownRun(run_id);

@@ -22,7 +22,7 @@ export interface AskedForm {
 export interface AnswerJudge {
   /** In words for the client, why an answer does not fit its form. Null: it fits. */
   compare(written: string, form: AskedForm, owner: string): Promise<string | null>;
-  warm(): void;
+  warmUp(): void;
 }
 
 export interface ArgumentsJudge {
@@ -32,7 +32,7 @@ export interface ArgumentsJudge {
     tool: { name: string; server: string; schema: Readonly<Record<string, unknown>> },
   ): Promise<Verdict>;
   /** A call is likely soon. */
-  warm(): void;
+  warmUp(): void;
 }
 
 type JudgeLimits = Pick<
@@ -60,7 +60,7 @@ export class SeparateJudge implements ArgumentsJudge, AnswerJudge {
     });
   }
 
-  warm(): void {
+  warmUp(): void {
     this.work.warm();
   }
 

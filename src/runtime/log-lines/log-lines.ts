@@ -28,7 +28,7 @@ export function logEvents(kernel: Kernel, daemon: DaemonKey, log: Log): void {
   kernel.subscribe({ stream: daemon }, ({ type, at, data }, snapshot) => {
     switch (type) {
       case 'daemon.runs_recovered':
-        return recovered(log, data);
+        return logRecovered(log, data);
       case 'daemon.store_filled':
         return log.warn({}, 'the disk is full: new runs are refused until it has space');
       case 'daemon.store_freed':
@@ -40,19 +40,19 @@ export function logEvents(kernel: Kernel, daemon: DaemonKey, log: Log): void {
             `${count(Number(data.events), 'event')}`,
         );
       case 'daemon.stop_requested':
-        return log.info({}, stopping(data, snapshot, at));
+        return log.info({}, stoppingText(data, snapshot, at));
     }
   });
 }
 
-function recovered(log: Log, { queued, suspended = 0, ended }: Record<string, unknown>): void {
+function logRecovered(log: Log, { queued, suspended = 0, ended }: Record<string, unknown>): void {
   const waiting = Number(queued) + Number(suspended);
   if (waiting + Number(ended) === 0) return;
   const lost = Number(ended) === 0 ? '' : `, ${count(Number(ended), 'run')} ended as interrupted`;
   log.info({}, `recovered: ${count(waiting, 'run')} of the last boot to continue${lost}`);
 }
 
-function stopping(
+function stoppingText(
   { by, mode, drain_deadline_at }: Record<string, unknown>,
   { context }: DaemonSnapshot,
   at: number,
@@ -147,7 +147,7 @@ function logEngines(kernel: Kernel, log: Log): void {
         if (info === null) return;
         const warning = gpuWarning(info);
         if (warning !== null) log.warn({}, warning);
-        return log.info({}, loaded(info));
+        return log.info({}, loadedText(info));
       }
       case 'engine.load_failed': {
         const { code, message } = data.error as Failure;
@@ -160,14 +160,14 @@ function logEngines(kernel: Kernel, log: Log): void {
         live.delete(stream);
         const model = known?.model ?? 'no model';
         if (snapshot.hasTag('failing'))
-          log.warn({ code: error?.code }, `the engine of ${model} died: ${ending(data)}`);
+          log.warn({ code: error?.code }, `the engine of ${model} died: ${causeOfDeath(data)}`);
         else if (known?.reason != null) log.info({}, `model ${model} left memory: ${known.reason}`);
       }
     }
   });
 }
 
-function loaded({
+function loadedText({
   model,
   path,
   load_ms,
@@ -197,7 +197,7 @@ function cacheOf({ cache_keys, cache_values, flash }: Attention): string[] {
   ];
 }
 
-function ending({ signal, exit_code, reason }: Record<string, unknown>): string {
+function causeOfDeath({ signal, exit_code, reason }: Record<string, unknown>): string {
   if (reason === 'memory') return 'it took more memory than it may';
   if (reason === 'outside') return `something else killed it, ${signal}`;
   return signal === null ? `exit code ${exit_code}` : String(signal);
@@ -234,7 +234,7 @@ function logRuns(kernel: Kernel, log: Log): void {
       case 'run.suspended':
         return warn(log, context, 'was cut off and waits to resume');
       case 'run.attempt_failed':
-        return warn(log, context, again(data, at), data.error as Failure);
+        return warn(log, context, retryText(data, at), data.error as Failure);
     }
   });
 }
@@ -246,7 +246,7 @@ function warn(log: Log, context: RunContext, what: string, error = context.error
 }
 
 /** The next step after a failed attempt. */
-function again(data: Record<string, unknown>, at: number): string {
+function retryText(data: Record<string, unknown>, at: number): string {
   const { attempt, retry_at, next } = data as { attempt: number; retry_at: number; next?: Target };
   return next === undefined
     ? `failed in attempt ${attempt} and is tried again in ${seconds(retry_at - at)}`

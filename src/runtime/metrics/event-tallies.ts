@@ -3,7 +3,7 @@ import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { Kernel } from '../../kernel/index.ts';
 import { speedOf } from '../runs/speed.ts';
 import { usageOf } from '../runs/usage-of.ts';
-import { inCurrency } from '../usage/price.ts';
+import { toCurrency } from '../usage/price.ts';
 import { Counter, type Family, Histogram } from './tally.ts';
 
 /**
@@ -139,7 +139,7 @@ export class EventTallies {
     this.duration.observe({ outcome }, (at - context.created_at) / 1000);
     this.output.add({ provider, model }, output_tokens);
     this.input.add({ provider, model }, input_tokens);
-    if (cost !== null) this.cost.add({ provider, model }, inCurrency(cost));
+    if (cost !== null) this.cost.add({ provider, model }, toCurrency(cost));
     const speed = speedOf(context);
     if (speed !== null) this.speed.observe({ provider }, speed);
   }

@@ -17,7 +17,7 @@ export function withoutTag(name: string): string {
 }
 
 /** The models of aliases that are loaded with their own settings. */
-export function createdIn({
+export function loadedAliasesOf({
   aliases,
   alias_presets,
 }: Pick<Config, 'aliases' | 'alias_presets'>): CreatedModel[] {

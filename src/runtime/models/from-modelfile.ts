@@ -17,14 +17,14 @@ export async function createFromModelfile(
   { name, modelfile, folder }: ModelfileInput,
 ): Promise<MadeModel> {
   const { from, preset, lines } = readModelfile(modelfile);
-  const whole = (path: string, instruction: string) => {
+  const resolvePath = (path: string, instruction: string) => {
     if (isAbsolute(path)) return path;
     const line = lines.get(instruction) ?? null;
     if (folder === null) throw fault(line, `${path} is relative to a folder that is not known.`);
     return resolve(folder, path);
   };
-  const base = PATH.test(from) ? whole(from, 'FROM') : from;
-  const adapters = preset.adapters?.map((path) => whole(path, 'ADAPTER'));
+  const base = PATH.test(from) ? resolvePath(from, 'FROM') : from;
+  const adapters = preset.adapters?.map((path) => resolvePath(path, 'ADAPTER'));
   try {
     return await models.create(name, base, {
       ...preset,

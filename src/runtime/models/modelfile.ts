@@ -193,16 +193,16 @@ export const GO_HINT =
 /** The Modelfile that makes a model again. */
 export function writeModelfile(from: string, preset: ModelPreset): string {
   const { system, chat_template, adapters = [], licence, messages = [] } = preset;
-  const one = (name: string, text: string | undefined) =>
+  const toLine = (name: string, text: string | undefined) =>
     text === undefined ? [] : [instruction(name, text)];
   const lines = [
     `FROM ${from}`,
     ...adapters.map((path) => instruction('ADAPTER', path)),
-    ...one('TEMPLATE', chat_template),
+    ...toLine('TEMPLATE', chat_template),
     ...parametersOf(preset).map((line) => `PARAMETER ${line}`),
-    ...one('SYSTEM', system),
+    ...toLine('SYSTEM', system),
     ...messages.map(({ role, text }) => instruction(`MESSAGE ${role}`, text)),
-    ...one('LICENSE', licence),
+    ...toLine('LICENSE', licence),
   ];
   return `${lines.join('\n')}\n`;
 }

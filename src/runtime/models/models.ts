@@ -9,7 +9,7 @@ import {
   requestPart,
   settingSpecs,
 } from '../../config/index.ts';
-import { withoutNull, wrong } from '../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type {
   Aliases,
   ModelDetails,
@@ -21,12 +21,12 @@ import type { ModelRecord } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/index.ts';
 import type { CreatedModel, PartialModel } from '../../ports/providers.ts';
-import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { nameAlone } from '../providers/records.ts';
 import { chooseRoutes, namesFile } from '../runs/route.ts';
-import { aliasOf, createdIn, withoutTag, withPreset } from './alias.ts';
+import { aliasOf, loadedAliasesOf, withoutTag, withPreset } from './alias.ts';
 import { createFromModelfile, type ModelfileInput } from './from-modelfile.ts';
 import { writeModelfile } from './modelfile.ts';
 
@@ -142,7 +142,7 @@ export class Models {
       // The record of a removed alias.
       return { ...nameAlone(LOCAL, alias), id: alias };
     }
-    const removed = await unlessStalled(kernel, () => local.remove(id));
+    const removed = await rejectWhenStalled(kernel, () => local.remove(id));
     if (config.sources.model === 'models.json' && config.model === removed.name)
       await this.options.change(() => this.choose(null));
     await providers.probe(LOCAL);
@@ -210,17 +210,23 @@ export class Models {
     const base = aliasOf(from, config.aliases);
     const target = base === null ? await this.targetOf(from) : config.aliases[base];
     if (typeof target !== 'string')
-      throw wrong('from', `${from} means several models. Name one of them.`);
+      throw invalidRequest('from', `${from} means several models. Name one of them.`);
     if ((await this.list()).some((model) => model.name === created || model.id === created))
-      throw wrong('name', `There is a model ${created} already. Choose another name.`);
-    const whole = { ...(base === null ? {} : this.presetOf(base)), ...preset };
-    const own = createdIn({ aliases: { [created]: target }, alias_presets: { [created]: whole } });
+      throw invalidRequest('name', `There is a model ${created} already. Choose another name.`);
+    const fullPreset = { ...(base === null ? {} : this.presetOf(base)), ...preset };
+    const own = loadedAliasesOf({
+      aliases: { [created]: target },
+      alias_presets: { [created]: fullPreset },
+    });
     for (const each of own) {
       if (!isLocal(target))
-        throw wrong('from', `Templates and adapters need a local model, and ${target} is not one.`);
+        throw invalidRequest(
+          'from',
+          `Templates and adapters need a local model, and ${target} is not one.`,
+        );
       await local.check(each);
     }
-    await this.setAlias(created, target, Object.keys(whole).length === 0 ? null : whole);
+    await this.setAlias(created, target, Object.keys(fullPreset).length === 0 ? null : fullPreset);
     return { ...(await this.find(created)), id: created, name: created, alias_of: target };
   }
 

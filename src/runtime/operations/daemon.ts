@@ -18,7 +18,7 @@ import { count, flag, name, oneOf, text, wholeFrom } from '../../contract/vocabu
 import { SCOPES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import { atQuery, usageQuery } from './query.ts';
-import { elsewhere, type HomeCall, ofHome, operation } from './row.ts';
+import { type HomeCall, homeOperation, operation, transportOperation } from './row.ts';
 
 /** The operations on the daemon (its state, log and nodes) and on its home (the tokens). */
 
@@ -67,7 +67,7 @@ export const daemonOperations = {
     method: 'health',
     call: ({ runtime }) => ({ ...runtime.health(), ...runtime.probe() }),
   }),
-  'health.watch': elsewhere<HealthRecord & Probe, HealthRecord & Probe>()({
+  'health.watch': transportOperation<HealthRecord & Probe, HealthRecord & Probe>()({
     summary: 'The health now and at each change. Changes during a write count as one.',
     answers: 'one health event now and one at each change',
     streams: true,
@@ -86,7 +86,7 @@ export const daemonOperations = {
     tool: { name: 'status', says: 'The state of the daemon: since when, why, and counts.' },
     call: ({ runtime }) => runtime.report(),
   }),
-  status: elsewhere<StatusRecord & { warning: string | null } & Partial<StatusMore>>()({
+  status: transportOperation<StatusRecord & { warning: string | null } & Partial<StatusMore>>()({
     summary: 'The daemon: its health, addresses and counts.',
     answers: 'state, addresses, runs, position of the log',
     access: 'any',
@@ -201,7 +201,7 @@ export const daemonOperations = {
       events: await runtime.history.readStream(stream, from_version, Math.min(limit, PAGE_EVENTS)),
     }),
   }),
-  console: ofHome({
+  console: homeOperation({
     answers: '`url` for one sign-in; `file`: a page on disk that leads there',
     params: v.object({ file: v.nullish(flag) }),
     call: async ({ runtime, home }, { file = false }) => {
@@ -216,11 +216,11 @@ export const daemonOperations = {
       return { url, file: page === null ? null : page.path };
     },
   }),
-  config: ofHome({
+  config: homeOperation({
     answers: 'settings in force, and where each comes from',
     call: ({ home }) => home.config(),
   }),
-  'config.apply': ofHome({
+  'config.apply': homeOperation({
     summary: 'Reads the configuration file again, and applies what may change at once.',
     answers: '`applied`: settings that changed; `after_restart`: those that wait',
     result: appliedSettings,
@@ -228,15 +228,15 @@ export const daemonOperations = {
     http: 'POST /v1/settings/apply',
     call: ({ home }) => home.applyConfig(),
   }),
-  token: ofHome({
+  token: homeOperation({
     answers: '`token` for the TCP listeners',
     call: ({ home }) => ({ token: home.token() }),
   }),
-  'token.list': ofHome({
+  'token.list': homeOperation({
     answers: '`tokens` of programs, without the tokens themselves',
     call: ({ home }) => ({ tokens: home.tokens.list() }),
   }),
-  'token.create': ofHome({
+  'token.create': homeOperation({
     answers: 'the token of a program; only this answer has `token` itself',
     params: v.object({
       name: name(64),
@@ -249,7 +249,7 @@ export const daemonOperations = {
     call: ({ home }, { rate = null, concurrent = null, ...token }) =>
       home.tokens.create({ ...token, rate, concurrent }),
   }),
-  'token.revoke': ofHome({
+  'token.revoke': homeOperation({
     answers: 'the token that was removed; what it admitted ends',
     params: v.object({ name: name(64), keep_runs: keepRuns }),
     call: async (call, { name, keep_runs }) => ({
@@ -257,7 +257,7 @@ export const daemonOperations = {
       ...(await cancelRuns(call, name, keep_runs)),
     }),
   }),
-  'token.rotate': ofHome({
+  'token.rotate': homeOperation({
     answers: 'a new `token`; what the old one admitted ends',
     params: v.object({ keep_runs: keepRuns }),
     call: async (call, { keep_runs }) => ({

@@ -6,7 +6,7 @@ import type { ModelRecord } from '../../contract/model-record.ts';
 import { provider } from '../../contract/records.ts';
 import { name, named, object } from '../../contract/vocabulary.ts';
 import type { PullRecord } from '../pulls/record.ts';
-import { elsewhere, operation } from './row.ts';
+import { operation, transportOperation } from './row.ts';
 
 /** The operations on models and providers. */
 
@@ -142,7 +142,7 @@ export const modelOperations = {
       models: await runtime.pulls.search(words, signal),
     }),
   }),
-  'model.pull': elsewhere<ModelRecord | null, PullRecord>()({
+  'model.pull': transportOperation<ModelRecord | null, PullRecord>()({
     summary: 'Downloads a model: its record at each change, one a line. Leaving cancels it.',
     answers: 'progress at each change, then the model',
     params: named('PullInput', pullInput),

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { check, wrong } from '../../contract/check.ts';
+import { check, invalidRequest } from '../../contract/check.ts';
 import { WORDS_MAX } from '../../contract/inputs.ts';
 import {
   digits,
@@ -117,7 +117,7 @@ export function readQuery<S extends v.GenericSchema<unknown, object>>(
 ): v.InferOutput<S> {
   const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(target.split('?').slice(1).join('?'))) {
-    if (name in parameters) throw wrong(name, `${name} is given more than once.`);
+    if (name in parameters) throw invalidRequest(name, `${name} is given more than once.`);
     parameters[name] = value;
   }
   return check(schema, parameters);

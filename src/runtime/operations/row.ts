@@ -176,7 +176,7 @@ export function operation<P extends Fields = None, R = unknown, const M extends 
 }
 
 /** An operation of the home alone. */
-export function ofHome<P extends Fields = None, R = unknown>(
+export function homeOperation<P extends Fields = None, R = unknown>(
   row: Omit<Columns<P>, 'method' | 'grpc'> & {
     call(call: HomeCall, params: WithoutNull<v.InferOutput<P>>): R | Promise<R>;
   },
@@ -185,7 +185,7 @@ export function ofHome<P extends Fields = None, R = unknown>(
 }
 
 /** An operation that each transport implements in its own way: most of them stream. */
-export function elsewhere<R, E = never>() {
+export function transportOperation<R, E = never>() {
   return <P extends Fields = None, const M extends MethodName = never>(
     row: Columns<P> & { access: Access; method?: M },
   ): Ruled<Operation<P, R, E>, M> => ({ ...row, params: row.params ?? (none as never) });

@@ -33,7 +33,7 @@ import {
   runListQuery,
   runSearchQuery,
 } from './query.ts';
-import { elsewhere, operation } from './row.ts';
+import { operation, transportOperation } from './row.ts';
 
 /**
  * The operations on runs and conversations. The local socket also takes `last`, or the beginning of
@@ -69,7 +69,7 @@ const conversationUsage = named(
 export type ConversationUsage = v.InferOutput<typeof conversationUsage>;
 
 export const runOperations = {
-  'run.start': elsewhere<RunRecord, { run: RunRecord } | RunWait | EventRecord>()({
+  'run.start': transportOperation<RunRecord, { run: RunRecord } | RunWait | EventRecord>()({
     summary: 'Starts a run: 202 with its record, or its events with Accept: text/event-stream.',
     answers:
       'the run. With `stream`: first `{run}`, then its events, `{queue_position}` and `{loading}`',
@@ -97,7 +97,7 @@ export const runOperations = {
       ],
     },
   }),
-  'run.follow': elsewhere<RunRecord, RunWait | EventRecord>()({
+  'run.follow': transportOperation<RunRecord, RunWait | EventRecord>()({
     summary: 'The events of a run as they happen; Last-Event-ID resumes.',
     answers: 'the same events of the run from a position on, then the run',
     params: v.object({ id: name(), from_seq: v.nullish(count, 0) }),
@@ -290,7 +290,7 @@ export const runOperations = {
     call: ({ runtime }, { limit }) => newestOf(runtime.approvals.list(), limit ?? APPROVALS_MAX),
   }),
   // Before `approval.get`, whose route has a parameter at the same place.
-  'approval.watch': elsewhere<null, ApprovalChanges>()({
+  'approval.watch': transportOperation<null, ApprovalChanges>()({
     summary: 'The newest 100 calls that wait for a person, then each change of them.',
     result: approvalChanges,
     streams: true,

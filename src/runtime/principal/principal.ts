@@ -44,7 +44,10 @@ export const HOME: Principal = {
 };
 
 /** The name of a principal that sees only its own runs. Undefined: it sees all runs. */
-export function ownOnly({ name, scope }: Pick<Principal, 'name' | 'scope'>): string | undefined {
+export function restrictedNameOf({
+  name,
+  scope,
+}: Pick<Principal, 'name' | 'scope'>): string | undefined {
   return name !== null && (scope === 'run' || scope === 'approve') ? name : undefined;
 }
 

@@ -1,4 +1,4 @@
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { Asker, RunInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import { type RuledMethod, rows } from '../operations/operations.ts';
@@ -6,7 +6,12 @@ import type { Access } from '../operations/row.ts';
 import type { Runtime } from '../port.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownConversation, unknownRun } from '../runs/run-errors.ts';
-import { type NamedPrincipal, type NeededScope, ownOnly, requireScope } from './principal.ts';
+import {
+  type NamedPrincipal,
+  type NeededScope,
+  requireScope,
+  restrictedNameOf,
+} from './principal.ts';
 
 /**
  * The runtime as a named token sees it. Each method of the port has a rule: in the row of its
@@ -14,7 +19,7 @@ import { type NamedPrincipal, type NeededScope, ownOnly, requireScope } from './
  * makes it.
  */
 export function viewOf(runtime: Runtime, by: NamedPrincipal): Runtime {
-  return guarded(runtime, allRules, new Gate(runtime, by));
+  return guard(runtime, allRules, new Gate(runtime, by));
 }
 
 type Call = (...args: never[]) => unknown;
@@ -29,14 +34,12 @@ interface AllRules {
   readonly [name: string]: Rule<never> | AllRules;
 }
 
-function guarded<Part extends object>(part: Part, rules: AllRules, gate: Gate): Part {
+function guard<Part extends object>(part: Part, rules: AllRules, gate: Gate): Part {
   const view: Record<string, unknown> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const value = (part as Record<string, unknown>)[name] as Call;
     view[name] =
-      typeof rule === 'function'
-        ? rule(value.bind(part) as never, gate)
-        : guarded(value, rule, gate);
+      typeof rule === 'function' ? rule(value.bind(part) as never, gate) : guard(value, rule, gate);
   }
   return view as Part;
 }
@@ -54,7 +57,7 @@ function needs(needed: NeededScope) {
 const [reads, admin] = [needs('read'), needs('admin')];
 
 /** The first value is the id of a run, or of a conversation that a program made. */
-function of(what: 'run' | 'conversation', needed: NeededScope) {
+function ruleForId(what: 'run' | 'conversation', needed: NeededScope) {
   return <A extends unknown[], R>(call: (id: string, ...rest: A) => Promise<R>, gate: Gate) =>
     async (id: string, ...rest: A): Promise<R> => {
       gate.need(needed);
@@ -62,11 +65,11 @@ function of(what: 'run' | 'conversation', needed: NeededScope) {
       return call(id, ...rest);
     };
 }
-const seesRun = of('run', 'any');
-const changesConversation = of('conversation', 'run');
+const seesRun = ruleForId('run', 'any');
+const changesConversation = ruleForId('conversation', 'run');
 
 /** A page of runs, which begins before a run that the token may see. */
-function ofOwn<Q extends { before?: string }, R>(
+function ruleForOwnPage<Q extends { before?: string }, R>(
   call: (query: Q, asked_by?: string) => Promise<R>,
   gate: Gate,
 ) {
@@ -77,7 +80,7 @@ function ofOwn<Q extends { before?: string }, R>(
 }
 
 /** The first value names a model, or has the fields that do. */
-function ofModel(needed: NeededScope) {
+function ruleForModel(needed: NeededScope) {
   return <I extends string | Parameters<Gate['model']>[0], A extends unknown[], R>(
     call: (input: I, ...rest: A) => R,
     gate: Gate,
@@ -88,7 +91,7 @@ function ofModel(needed: NeededScope) {
       return call(input, ...rest);
     };
 }
-const asksModel = ofModel('run');
+const asksModel = ruleForModel('run');
 
 /** As `asksModel`, with the asker. */
 function asksBy<I extends Parameters<Gate['model']>[0], R>(
@@ -120,11 +123,11 @@ const byAccess: Readonly<Record<Access, unknown>> = {
   approve: needs('approve'),
   decides,
   admin,
-  own: ofOwn,
+  own: ruleForOwnPage,
   'sees run': seesRun,
-  'changes run': of('run', 'run'),
-  'sees conversation': of('conversation', 'any'),
-  'sees model': ofModel('any'),
+  'changes run': ruleForId('run', 'run'),
+  'sees conversation': ruleForId('conversation', 'any'),
+  'sees model': ruleForModel('any'),
   'asks model': asksModel,
 };
 
@@ -159,7 +162,7 @@ const rules: Rules<Runtime> = {
         gate.need('run');
         return call(made, gate.by);
       },
-      get: of('conversation', 'any'),
+      get: ruleForId('conversation', 'any'),
       add: changesConversation,
       removeItem: changesConversation,
       describe: changesConversation,
@@ -183,7 +186,7 @@ const rules: Rules<Runtime> = {
     presetOf: any,
     isFile: any,
     next: any,
-    find: ofModel('any'),
+    find: ruleForModel('any'),
     create: admin,
   },
   loads: {
@@ -249,7 +252,7 @@ class Gate {
   constructor(runtime: Runtime, by: NamedPrincipal) {
     this.runtime = runtime;
     this.by = by;
-    this.own = ownOnly(by);
+    this.own = restrictedNameOf(by);
   }
 
   /** Throws scope_insufficient. */
@@ -292,7 +295,7 @@ class Gate {
   /** Throws invalid_request: the home finds its conversations by the origin. */
   origin({ origin }: Pick<RunInput, 'origin'>): void {
     if (origin == null) return;
-    throw wrong(
+    throw invalidRequest(
       'origin',
       'origin must be absent: only the token of the home says where a client is.',
     );

@@ -44,10 +44,10 @@ export class Admission {
     this.options = options;
   }
 
-  usable(id: string, stream: ProviderKey | undefined, model: string | null): Usable {
+  checkUsable(id: string, stream: ProviderKey | undefined, model: string | null): Usable {
     const tail = this.tail(stream);
     const now = this.options.kernel.clock.now();
-    return tail === undefined ? unknown(id) : usability(tail, model, now);
+    return tail === undefined ? unknownUsable(id) : usability(tail, model, now);
   }
 
   /**
@@ -63,13 +63,13 @@ export class Admission {
     patience?: Patience,
   ): Promise<Usable> {
     const before = this.tail(stream);
-    if (stream === undefined || before === undefined) return unknown(id);
-    const isDown = isIn(before, 'unavailable') && !this.usable(id, stream, null).ok;
+    if (stream === undefined || before === undefined) return unknownUsable(id);
+    const isDown = isIn(before, 'unavailable') && !this.checkUsable(id, stream, null).ok;
     if (isDown && before.context.retry_at === null) await this.options.watch.look(stream);
     const { kernel, limits } = this.options;
     const patient_until = kernel.clock.now() + (patience?.wait_ms ?? 0);
     for (;;) {
-      const usable = this.usable(id, stream, model);
+      const usable = this.checkUsable(id, stream, model);
       const trial = this.trial(stream, model);
       if (patience !== undefined && trial?.isTaken === true) {
         if (await this.isTried(stream, model, patient_until, patience.signal)) continue;
@@ -85,7 +85,7 @@ export class Admission {
       if (isMine) return usable;
       // A trial that is free and refused would be tried for ever: the clock went back.
       const isFree = this.trial(stream, model)?.isTaken === false;
-      if (patience === undefined || isFree) return this.usable(id, stream, model);
+      if (patience === undefined || isFree) return this.checkUsable(id, stream, model);
     }
   }
 
@@ -147,7 +147,7 @@ export class Admission {
   }
 }
 
-function unknown(id: string): Usable {
+function unknownUsable(id: string): Usable {
   const reason = `There is no provider ${JSON.stringify(id)}.`;
   return { ok: false, code: 'provider_unknown', reason, until: null };
 }

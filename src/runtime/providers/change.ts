@@ -1,7 +1,7 @@
 import type { ProviderInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/index.ts';
-import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 
 /** Makes a change of the configuration. */
 export type ChangeConfig = <T>(change: () => Promise<T>) => Promise<T>;
@@ -13,7 +13,7 @@ export type ChangeConfig = <T>(change: () => Promise<T>) => Promise<T>;
 export function changesOf(kernel: Kernel): ChangeConfig {
   let last: Promise<unknown> = Promise.resolve();
   return (change) =>
-    unlessStalled(kernel, () => {
+    rejectWhenStalled(kernel, () => {
       const mine = last.then(change);
       last = mine.catch(() => undefined);
       return mine;

@@ -66,7 +66,7 @@ export class Loads {
   watch(run_id: string, listener: (load: ModelLoad) => void): () => void {
     let reported: ModelLoad | null = null;
     const look = () => {
-      const load = this.ofRun(run_id);
+      const load = this.loadOfRun(run_id);
       const isNew = load?.model !== reported?.model || load?.progress !== reported?.progress;
       reported = load;
       if (load !== null && isNew) listener(load);
@@ -86,9 +86,9 @@ export class Loads {
   }
 
   /** Null: the model is not being loaded. */
-  private ofRun(run_id: string): ModelLoad | null {
+  private loadOfRun(run_id: string): ModelLoad | null {
     const { provider, model = '' } = this.options.requestOf(run_id) ?? {};
-    const name = provider === undefined ? null : this.loadable({ provider, model });
+    const name = provider === undefined ? null : this.loadNameOf({ provider, model });
     const progress = name === null ? null : this.options.models.loading(name);
     return progress === null ? null : { model, progress };
   }
@@ -123,7 +123,7 @@ export class Loads {
 
   /** Whether a run with this name computes on this machine. Throws the errors of `chooseRoutes`. */
   isLocal(model: string): boolean {
-    return this.loadable(this.routeOf(model, this.options.config)) !== null;
+    return this.loadNameOf(this.routeOf(model, this.options.config)) !== null;
   }
 
   /** Whether a run with this name uses a model that continues any text. */
@@ -141,14 +141,14 @@ export class Loads {
   }
 
   /** The name of the model at its loader. Null: it is not loaded here. */
-  private loadable({ provider, model }: Pick<Route, 'provider' | 'model'>): string | null {
+  private loadNameOf({ provider, model }: Pick<Route, 'provider' | 'model'>): string | null {
     return provider === LOCAL ? model : this.options.models.serverOf(provider);
   }
 
   /** A name alone means a local model, whatever provider is the default. */
   private nameOf(model: string): string {
     const route = this.routeOf(model, { ...this.options.config, default_provider: LOCAL });
-    const name = this.loadable(route);
+    const name = this.loadNameOf(route);
     if (name !== null) return name;
     throw new SvcError(
       'invalid_request',

@@ -1,15 +1,15 @@
 import {
-  addedProvider,
+  applyProviderChange,
   type Config,
-  changedProvider,
   type ModelChoices,
   type ProviderConfig,
+  readAddedProvider,
   refuseConfigured,
 } from '../../config/index.ts';
 import type { ProviderInput, ProviderRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/index.ts';
-import { unlessLate } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenLate } from '../disk/refuse-when-stalled.ts';
 import { type ChangeConfig, providerSettings } from './change.ts';
 import { LOCAL, type Providers } from './providers.ts';
 
@@ -45,7 +45,7 @@ export class ManagedProviders {
     const { providers, change, saveProvider } = this.options;
     const { id } = input;
     return change(async () => {
-      const settings = addedProvider(id, providerSettings(input), 'provider add');
+      const settings = readAddedProvider(id, providerSettings(input), 'provider add');
       if (providers.ids().includes(id))
         throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
           param: 'id',
@@ -63,7 +63,7 @@ export class ManagedProviders {
     return change(async () => {
       const present = presentConfig(providers, id, 'has no settings of a provider');
       refuseConfigured(config, `providers.${id}`, `The provider ${id}`);
-      const settings = changedProvider(id, present, providerSettings(input), 'provider set');
+      const settings = applyProviderChange(id, present, providerSettings(input), 'provider set');
       await saveProvider(id, settings);
       return providers.replace(id, settings);
     });
@@ -94,13 +94,13 @@ export class ManagedProviders {
   /** The stored key of the provider changed. */
   rereadKey(id: string): Promise<ProviderRecord> {
     const { kernel, providers } = this.options;
-    return unlessLate(kernel, () => providers.rereadKey(id));
+    return rejectWhenLate(kernel, () => providers.rereadKey(id));
   }
 
   /** Probes the provider and waits for the outcome. */
   test(id: string): Promise<ProviderRecord> {
     const { kernel, providers } = this.options;
-    return unlessLate(kernel, () => providers.probe(id));
+    return rejectWhenLate(kernel, () => providers.probe(id));
   }
 
   private async choose(id: string | null): Promise<void> {

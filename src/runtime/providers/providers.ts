@@ -18,7 +18,7 @@ import type { ProviderPort } from '../../ports/providers.ts';
 import type { Outcome, Usable } from './admission.ts';
 import { Admission, type Asking, type Patience } from './admission.ts';
 import { askProvider, hasEnded, isSameList, ProviderWatch } from './probe.ts';
-import { configured, knownModels, providerRecord } from './records.ts';
+import { knownModels, providerRecord, toProviderCreated } from './records.ts';
 import { unknownProvider } from './unknown-provider.ts';
 
 /**
@@ -138,7 +138,7 @@ export class Providers {
    * provider is not called.
    */
   usable(id: string, model: string | null = null): Usable {
-    return this.admission.usable(id, this.entries.get(id)?.stream, model);
+    return this.admission.checkUsable(id, this.entries.get(id)?.stream, model);
   }
 
   /** When it is retried, if it takes no request now. */
@@ -298,7 +298,7 @@ export class Providers {
     const { limits } = this.options.config;
     this.streamCount += 1;
     const stream = streams.provider(id, boot_id, this.streamCount);
-    const event = configured(id, config, limits);
+    const event = toProviderCreated(id, config, limits);
     this.entries.set(id, { stream, port, config });
     await kernel.append([{ stream, event }]);
     const fault = config === null ? null : await keyFault(this.options.keysOf(id), config);

@@ -11,7 +11,7 @@ import type { Limits } from '../../limits.ts';
 import { PROBE_SLACK_MS } from './probe.ts';
 
 /** The event that creates the machine of a provider. `config` is null for the built-in engine. */
-export function configured(
+export function toProviderCreated(
   id: string,
   config: ProviderConfig | null,
   { probe_failures, probe_every_ms, probe_ms }: Limits,

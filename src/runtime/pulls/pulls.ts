@@ -15,7 +15,7 @@ import {
 import type { Limits } from '../../limits.ts';
 import type { Log } from '../../ports/log.ts';
 import type { FoundModel, PullerPort, PullInput, PullTask } from '../../ports/models.ts';
-import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import { newPullId } from '../runs/ids.ts';
 import { DAEMON_STOPPING, type PullRecord, pullError, pullRecord } from './record.ts';
 
@@ -92,7 +92,7 @@ export class Pulls {
     signal: AbortSignal,
   ): Promise<ModelRecord> {
     const { kernel, puller, modelAt } = this.options;
-    const model = await unlessStalled(kernel, async () =>
+    const model = await rejectWhenStalled(kernel, async () =>
       modelAt(await puller.import({ path, name }, signal)),
     );
     if (model !== null) return model;
@@ -104,12 +104,12 @@ export class Pulls {
    * followers: then it continues.
    */
   async cancel(pull_id: string, by: string): Promise<{ cancelled: boolean }> {
-    return unlessStalled(this.options.kernel, async () => {
+    return rejectWhenStalled(this.options.kernel, async () => {
       const entry = [...this.entries.values()].find(({ id }) => id === pull_id);
       if (entry === undefined) return { cancelled: true };
       if (entry.followers > 1) return { cancelled: false };
       await this.requestCancel(entry, by);
-      await this.ended(entry);
+      await this.awaitEnd(entry);
       return { cancelled: true };
     });
   }
@@ -119,7 +119,7 @@ export class Pulls {
     await Promise.all(
       [...this.entries.values()].map(async (entry) => {
         await this.requestCancel(entry, DAEMON_STOPPING);
-        await this.ended(entry);
+        await this.awaitEnd(entry);
       }),
     );
   }
@@ -134,7 +134,7 @@ export class Pulls {
     ) {
       const instance = await this.unlessStalled(known.instance);
       if (isIn(instance.tail, 'cancelling') || instance.tail.status !== 'active')
-        await this.unlessStalled(this.ended(known));
+        await this.unlessStalled(this.awaitEnd(known));
       else {
         known.followers += 1;
         return known;
@@ -231,7 +231,7 @@ export class Pulls {
   }
 
   /** Resolves when the work of the pull has stopped. Throws daemon_stopping. */
-  private async ended({ id, instance }: Entry): Promise<void> {
+  private async awaitEnd({ id, instance }: Entry): Promise<void> {
     await instance;
     await this.options.kernel.waitFor(this.stream(id), ({ status }) => status !== 'active');
   }
@@ -246,7 +246,7 @@ export class Pulls {
   }
 
   private unlessStalled<T>(work: Promise<T>): Promise<T> {
-    return unlessStalled(this.options.kernel, () => work);
+    return rejectWhenStalled(this.options.kernel, () => work);
   }
 
   private forget(key: PullKey, { context }: PullSnapshot): void {

@@ -4,7 +4,7 @@ import type { RunCreated } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
-import { type Config, goesOn } from '../../config/index.ts';
+import { type Config, canContinueAnswer } from '../../config/index.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { RequestSource, RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -15,11 +15,11 @@ import { withPreset } from '../models/alias.ts';
 import type { Principal } from '../principal/principal.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { withServedTools } from '../tools/served-tools.ts';
-import { pricedAt } from '../usage/price.ts';
+import { withPrice } from '../usage/price.ts';
 import { newRunId } from './ids.ts';
 import type { Digests } from './keys.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
-import { notAdmitted, RETRY_AFTER_MS, withdrawn } from './run-errors.ts';
+import { notAdmittedError, RETRY_AFTER_MS, withdrawnError } from './run-errors.ts';
 import type { RunsOptions } from './runs.ts';
 
 /** Accepts new runs, or throws the reason. It owns nothing: an accepted run is in the kernel. */
@@ -72,7 +72,7 @@ export class Acceptance {
   }
 
   /** The request with the default options of its alias, and with the tools of servers. */
-  whole(
+  completeInput(
     request: RunInput,
     narrowings: readonly ToolNarrowing[],
     signal: AbortSignal,
@@ -101,7 +101,7 @@ export class Acceptance {
     ...more: Proposal[]
   ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
-    const input = await this.whole(request, narrowings, by.ended);
+    const input = await this.completeInput(request, narrowings, by.ended);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     const { placement } = this.options;
@@ -111,15 +111,15 @@ export class Acceptance {
     const elsewhere = isBounded ? await placement.runsElsewhere(name, concurrent) : [];
     this.checkShare(by, elsewhere.length);
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
-      throw notAdmitted(kernel.tail(daemon));
+      throw notAdmittedError(kernel.tail(daemon));
     // A token that was revoked meanwhile admits nothing.
     by.ended.throwIfAborted();
     const recorded = kernel.append([
-      { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, facts) },
+      { stream: run_id, event: toRunAccepted(this.options, run_id, input, targets, facts) },
       ...more,
     ]);
     by.ran();
-    await unlessWithdrawn(kernel, run_id, recorded);
+    await awaitAcceptance(kernel, run_id, recorded);
     return run_id;
   }
 
@@ -157,7 +157,7 @@ type RunFacts = RequestSource &
   };
 
 /** The first event of a run, with the limits of this moment. */
-function acceptedRun(
+function toRunAccepted(
   {
     kernel,
     config,
@@ -175,19 +175,19 @@ function acceptedRun(
   // A grammar would restart in the middle of its text.
   const isText = input.response_format == null && (input.tools ?? []).length === 0;
   const resumable = ({ provider }: Route) =>
-    kept && (provider === LOCAL || (isText && goesOn(config.providers[provider] ?? {})));
+    kept && (provider === LOCAL || (isText && canContinueAnswer(config.providers[provider] ?? {})));
   return {
     type: 'run.accepted',
     run_id,
     request: requestOf(input, first, providers.portFor(first)?.returns),
-    ...pricedAt(first, config.prices),
+    ...withPrice(first, config.prices),
     ...(rest.length === 0
       ? {}
       : {
           fallbacks: rest.map((route) => ({
             ...route,
             resumable: resumable(route),
-            ...pricedAt(route, config.prices),
+            ...withPrice(route, config.prices),
           })),
         }),
     idempotency_key: input.idempotency_key ?? null,
@@ -214,7 +214,7 @@ function acceptedRun(
  * case it refuses the run and withdraws it, so that the run does not execute later without a
  * client. Throws store_full, store_stalled, and run_unconfirmed if the log failed.
  */
-async function unlessWithdrawn(
+async function awaitAcceptance(
   kernel: Kernel,
   run_id: RunKey,
   recorded: Promise<void>,
@@ -223,7 +223,7 @@ async function unlessWithdrawn(
   try {
     await new Promise<void>((resolve, reject) => {
       unlisten = kernel.stalls.onStall((cause) =>
-        reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
+        reject(cause.code === 'store_stalled' ? withdrawnError(cause) : cause),
       );
       recorded.then(resolve, reject);
     });

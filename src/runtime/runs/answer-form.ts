@@ -39,7 +39,7 @@ export async function judgeForm(
  * The event of an answer without its form if the model is called again: the answer becomes a turn.
  * `usage`: of this turn alone.
  */
-export function orAgain(
+export function askAgainOr(
   event: NewEvent<RunEvent>,
   context: RunContext,
   usage: Usage,
@@ -108,11 +108,11 @@ class Fence {
     if (this.state === 'none') return piece;
     const text = this.waiting + piece;
     this.waiting = '';
-    if (this.state === 'inside') return this.untilEnd(text);
+    if (this.state === 'inside') return this.holdBackFence(text);
     const [opening] = OPENING.exec(text) ?? [];
     if (opening !== undefined) {
       this.state = 'inside';
-      return this.untilEnd(text.slice(opening.length));
+      return this.holdBackFence(text.slice(opening.length));
     }
     if (MAY_OPEN.test(text)) {
       this.waiting = text;
@@ -129,7 +129,7 @@ class Fence {
     return state === 'inside' && waiting.includes('```') ? '' : waiting;
   }
 
-  private untilEnd(text: string): string {
+  private holdBackFence(text: string): string {
     const end = MAY_CLOSE.exec(text)?.index ?? text.length;
     this.waiting = text.slice(end);
     return text.slice(0, end);

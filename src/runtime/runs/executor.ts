@@ -23,12 +23,12 @@ import type { Log } from '../../ports/log.ts';
 import type { OutputPart, ProviderPort, Resume } from '../../ports/providers.ts';
 import type { AnswerJudge, AskedForm } from '../judge/judge.ts';
 import type { Asking, Outcome, Patience, Usable } from '../providers/admission.ts';
-import { formOf, judgeForm, orAgain, withoutFence } from './answer-form.ts';
+import { askAgainOr, formOf, judgeForm, withoutFence } from './answer-form.ts';
 import type { OutputBudget } from './output-recorder.ts';
 import { OutputRecorder } from './output-recorder.ts';
 import { fairName } from './record.ts';
 import { asFailure } from './run-errors.ts';
-import { believed, bytesOf, withoutShell } from './usage-of.ts';
+import { bytesOf, discardImplausibleCounts, withoutShell } from './usage-of.ts';
 
 /**
  * Executes the attempts of runs. It owns one attempt of each run at a time.
@@ -114,7 +114,7 @@ export class RunExecutor {
     const { kernel, refusal } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
     const { request } = context;
-    const ended = (outcome: Outcome) => this.recordOutcome(mine, request, outcome);
+    const settleOutcome = (outcome: Outcome) => this.recordOutcome(mine, request, outcome);
     let entered = false;
     try {
       const refused = request.cloud ? await refusal(context) : null;
@@ -122,18 +122,18 @@ export class RunExecutor {
       await this.enter(mine, context);
       entered = true;
       const { type: _, ...end } = await this.consume(mine);
-      ended('answered');
+      settleOutcome('answered');
       const answered = (kernel.tail(run_id) as RunSnapshot).context;
       const event = afterAnswer(answered, end, this.options.limits);
       const judged = await judgeForm(event, answered, (form) => this.compare(answered, form));
-      await kernel.tryAppend(run_id, orAgain(judged, answered, end.usage));
+      await kernel.tryAppend(run_id, askAgainOr(judged, answered, end.usage));
     } catch (thrown) {
       if (mine.isStopped) {
-        if (entered) ended(this.stall(run_id) ?? 'abandoned');
+        if (entered) settleOutcome(this.stall(run_id) ?? 'abandoned');
       } else {
         const failure = asFailure(thrown);
         this.logFault(run_id, thrown);
-        if (entered) ended(failure);
+        if (entered) settleOutcome(failure);
         await this.recordFailure(run_id, failure, !entered || hasCode(failure, 'provider_silent'));
       }
     }
@@ -226,9 +226,9 @@ export class RunExecutor {
 
     if (request.cloud) await this.recordSent(mine, request);
     // Its grammar mostly keeps the form of a local answer.
-    if (request.provider !== LOCAL && formOf(request) !== null) this.options.judge.warm();
+    if (request.provider !== LOCAL && formOf(request) !== null) this.options.judge.warmUp();
     this.options.outputs.open(run_id, request.provider, (why) => mine.cutOff(why));
-    const heard = this.whileSilent(context, (why) => mine.cutOff(why));
+    const stopSilenceTimer = this.startSilenceTimer(context, (why) => mine.cutOff(why));
     if (resume !== null) {
       this.options.outputs.add(run_id, output);
       for (const part of parts) this.options.outputs.add(run_id, textOf(part) + opaqueOf(part));
@@ -246,7 +246,7 @@ export class RunExecutor {
     try {
       const asked = { run_id, attempt, client, request, resume };
       for await (const part of withoutFence(port.stream(asked, mine.signal), request)) {
-        heard();
+        stopSilenceTimer();
         if (part.type === 'finish') {
           finish = part;
           continue;
@@ -263,7 +263,7 @@ export class RunExecutor {
     } catch (thrown) {
       throw mine.cut ?? thrown;
     } finally {
-      heard();
+      stopSilenceTimer();
       // The event that ends the run is proposed next. It fails if this one fails.
       recorder.propose().catch(() => {});
     }
@@ -279,7 +279,7 @@ export class RunExecutor {
         ANSWER_EMPTY,
         `${request.provider} answered with nothing: its answer ended without any output.`,
       );
-    return { ...finish, usage: believed(finish.usage, began || resume !== null) };
+    return { ...finish, usage: discardImplausibleCounts(finish.usage, began || resume !== null) };
   }
 
   /** Throws if the run has ended meanwhile: then nothing is sent. */
@@ -297,7 +297,7 @@ export class RunExecutor {
    * Gives up a target if the run has another one and this one stays silent. Call the returned
    * function when output arrives.
    */
-  private whileSilent(
+  private startSilenceTimer(
     { fallbacks, first_output_ms }: RunContext,
     giveUp: (why: SvcError) => void,
   ): () => void {
@@ -309,7 +309,11 @@ export class RunExecutor {
     return this.options.kernel.clock.after(wait_ms, silent);
   }
 
-  private async recordFailure(run_id: RunKey, failure: SvcError, leave: boolean): Promise<void> {
+  private async recordFailure(
+    run_id: RunKey,
+    failure: SvcError,
+    triesNextTarget: boolean,
+  ): Promise<void> {
     const { kernel } = this.options;
     const tail = kernel.tail(run_id);
     if (tail === undefined) return;
@@ -325,7 +329,7 @@ export class RunExecutor {
         computing,
         retry_after_ms,
         isOwnWait: wait_ms > (retryAfterMs ?? 0),
-        leave,
+        leave: triesNextTarget,
         jitter: (this.options.random ?? Math.random)(),
       }),
     );

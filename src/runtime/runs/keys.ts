@@ -18,10 +18,10 @@ import type { Placement } from '../placement.ts';
 export class Keys {
   private readonly store: EventStore;
   private readonly digests: Digests;
-  private readonly placement: Pick<Placement, 'once'>;
+  private readonly placement: Pick<Placement, 'findOrStartRun'>;
   private readonly starting = new Map<string, Promise<unknown>>();
 
-  constructor(store: EventStore, digests: Digests, placement: Pick<Placement, 'once'>) {
+  constructor(store: EventStore, digests: Digests, placement: Pick<Placement, 'findOrStartRun'>) {
     this.store = store;
     this.digests = digests;
     this.placement = placement;
@@ -31,7 +31,7 @@ export class Keys {
    * The id of the key's run. `start` starts the run if there is none, with the id if it gets one.
    * Throws idempotency_conflict, and the errors of `start`.
    */
-  async once(
+  async runOfKey(
     asked_by: string | null,
     written: string,
     input: RunInput,
@@ -55,7 +55,7 @@ export class Keys {
 
   private async findOrStart(key: RequestKey, input: RunInput, start: Start): Promise<string> {
     const find = () => this.find(key, input);
-    return (await find()) ?? this.placement.once(key.key, find, start);
+    return (await find()) ?? this.placement.findOrStartRun(key.key, find, start);
   }
 
   private async find(
@@ -109,7 +109,7 @@ export class Digests {
   /** The digest to record with the key of a request. Null: no other request has this key. */
   of(input: RunInput): string | null {
     if (input.idempotency_key == null || UNIQUE_KEY.test(input.idempotency_key)) return null;
-    return this.keepsContent ? requestDigest(input) : this.sealed(input);
+    return this.keepsContent ? requestDigest(input) : this.seal(input);
   }
 
   /**
@@ -120,11 +120,11 @@ export class Digests {
     const { tools, ...rest } = input;
     // An older version had no list where all tools are of servers.
     return (tools?.length === 0 ? [input, rest] : [input]).some(
-      (one) => recorded === (recorded.startsWith(SEALED) ? this.sealed(one) : requestDigest(one)),
+      (one) => recorded === (recorded.startsWith(SEALED) ? this.seal(one) : requestDigest(one)),
     );
   }
 
-  private sealed(input: RunInput): string {
+  private seal(input: RunInput): string {
     const sum = createHmac('sha256', this.secret).update(canonicalRequest(input));
     return `${SEALED}${sum.digest('hex')}`;
   }

@@ -20,7 +20,7 @@ import {
   systemOf,
 } from '../../contract/messages/parts.ts';
 import { recordedNames } from '../../contract/options.ts';
-import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
+import { type ErrorBody, fillHint, fromBody, SvcError } from '../../errors.ts';
 import { foldStream, isRun } from '../../kernel/index.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../kernel/store/index.ts';
 import { fileRecord } from '../history/event-record.ts';
@@ -91,7 +91,7 @@ function turnsOf(of: RunSnapshot['context']): Partial<RunRecord> {
   return {
     ...(of.paused_ms === 0 ? {} : { waited_ms: of.paused_ms }),
     ...(of.paused_at === null ? {} : { waits_since: isoTime(of.paused_at) }),
-    turns: messagesIn(turns, calls).map(recorded),
+    turns: messagesIn(turns, calls).map(toRecordedMessage),
     tool_calls: calls.map(({ call, id, server, tool, name, state, decided_by, ...rest }) => ({
       call,
       id,
@@ -147,7 +147,9 @@ function conversation(request: RunRequest): Partial<RunRecord> {
   const names = recordedNames.filter((name) => request[name] !== undefined);
   if (isShort(request) && names.length === 0) return NOTHING;
   return {
-    ...(isShort(request) || messages.length === 0 ? {} : { messages: allRecorded(messages) }),
+    ...(isShort(request) || messages.length === 0
+      ? {}
+      : { messages: toRecordedMessages(messages) }),
     ...Object.fromEntries(names.map((name) => [name, request[name]])),
   };
 }
@@ -161,12 +163,12 @@ const NO_END: RunEnd = { finish_reason: null, usage: { input_tokens: null, outpu
 type Recorded = NonNullable<RunRecord['messages']>;
 
 /** The same list if a record has the messages as they are. */
-function allRecorded(messages: readonly Message[]): Recorded {
-  const all = messages.map(recorded);
+function toRecordedMessages(messages: readonly Message[]): Recorded {
+  const all = messages.map(toRecordedMessage);
   return all.every((one, index) => one === messages[index]) ? (messages as Recorded) : all;
 }
 
-function recorded(message: Message): Recorded[number] {
+function toRecordedMessage(message: Message): Recorded[number] {
   const { role, content, continued } = message;
   if (continued === undefined && !content.some((part) => filesIn(part).length > 0))
     return message as Recorded[number];
@@ -230,7 +232,7 @@ function errorBody(snapshot: RunSnapshot, failure: Failure | null): ErrorBody | 
   if (failure === null || isIn(snapshot, 'completed')) return null;
   const { run_id: run, request } = snapshot.context;
   const body = fromBody(failure).body();
-  return { ...body, hint: filledHint(body.hint, { run, provider: request.provider }) };
+  return { ...body, hint: fillHint(body.hint, { run, provider: request.provider }) };
 }
 
 /** The row of a run after this event. Null for output, which changes no row, and other machines. */

@@ -91,7 +91,7 @@ export async function recoverRuns(
   const recoverStep = async (step: readonly RunKey[]) => {
     const recorded: Promise<void>[] = [];
     /** One run that cannot be folded must not end each start. */
-    const unlessUnreadable = (run_id: RunKey) => (error: unknown) => {
+    const skipUnreadable = (run_id: RunKey) => (error: unknown) => {
       // The log itself is damaged, newer than this program, or away.
       if (error instanceof SvcError || progress.unreadable === undefined) throw error;
       kernel.forget(run_id);
@@ -99,11 +99,11 @@ export async function recoverRuns(
     };
     // All reads come first. A read after an append would wait for its commit. They are sent
     // together, so the thread of the log reads a run while this one folds another.
-    await Promise.all(step.map((run_id) => kernel.load(run_id).catch(unlessUnreadable(run_id))));
+    await Promise.all(step.map((run_id) => kernel.load(run_id).catch(skipUnreadable(run_id))));
     for (const run_id of step) {
       const last = kernel.instance(run_id)?.recent.at(-1);
       const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await bootEnd(last));
-      const done = recoverRun(run_id, downtime_ms).catch(unlessUnreadable(run_id));
+      const done = recoverRun(run_id, downtime_ms).catch(skipUnreadable(run_id));
       // The end of the step awaits it. It may fail earlier.
       done.catch(() => {});
       recorded.push(done);

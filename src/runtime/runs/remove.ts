@@ -14,7 +14,7 @@ export interface RemoveSources {
   daemon: DaemonKey;
   head(run_id: string): Promise<RunHead>;
   /** No turn begins while a run is removed. It would repeat the texts of the run. */
-  conversations: Pick<Conversations, 'alone'>;
+  conversations: Pick<Conversations, 'runExclusive'>;
 }
 
 /** A run that was removed. */
@@ -37,8 +37,8 @@ export async function removeRun(sources: RemoveSources, run_id: string): Promise
       hint: `Cancel it with svc runs cancel ${run_id}, or wait for its end.`,
     });
   const conversation = (await store.runHead(run_id))?.conversation ?? run_id;
-  return conversations.alone(conversation, async () => {
-    const damaged = await damagedAfter(store, run_id, conversation);
+  return conversations.runExclusive(conversation, async () => {
+    const damaged = await findDamagedTurns(store, run_id, conversation);
     const unwritten = await removeFrom(sources, run_id);
     const trouble = [
       ...damaged.map((id) => `The run ${id} repeats its texts, and stays because it is damaged.`),
@@ -78,7 +78,7 @@ async function removeFrom(
  * The damaged runs among the later turns of the conversation. Throws run_continued for any other
  * turn: it has the texts of this run too.
  */
-async function damagedAfter(
+async function findDamagedTurns(
   store: RemoveSources['store'],
   run_id: string,
   conversation: string,
@@ -86,13 +86,13 @@ async function damagedAfter(
   const damaged: string[] = [];
   for await (const row of runsFromNewest(store, conversation)) {
     if (row.run_id === run_id) return damaged;
-    if (!('damage' in row)) throw continued(run_id, row.run_id, conversation);
+    if (!('damage' in row)) throw runContinuedError(run_id, row.run_id, conversation);
     damaged.push(row.run_id);
   }
   return damaged;
 }
 
-function continued(run_id: string, newest: string, conversation: string): SvcError {
+function runContinuedError(run_id: string, newest: string, conversation: string): SvcError {
   return new SvcError(
     'run_continued',
     `The run ${run_id} has later turns, which repeat its texts. The newest is ${newest}.`,

@@ -3,7 +3,7 @@ import { sameTarget } from '../../../machines/failover.ts';
 import { type Config, hasOwnLoad, type ProviderConfig } from '../../config/index.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import type { Target } from '../../contract/events.ts';
-import { ownedBy, type RunRequest, shortMessages } from '../../contract/messages/parts.ts';
+import { assignAuthor, type RunRequest, shortMessages } from '../../contract/messages/parts.ts';
 import { optionsIn } from '../../contract/options.ts';
 import { TARGETS_MAX } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
@@ -123,7 +123,7 @@ function chooseRoute(
     named.provider ??
     (input.cloud === true
       ? cloudProvider(config, providers)
-      : byName(named.name, config, providers, listed));
+      : findProviderOf(named.name, config, providers, listed));
   const settings = providers.get(provider);
   if (settings === undefined) throw unknownProvider(provider, [...providers.keys()]);
   if (named.provider !== null && named.provider !== provider) {
@@ -166,7 +166,7 @@ function onlyModel(provider: string, models: readonly string[]): string {
 const NAMES_SHOWN = 5;
 
 /** The provider of a name: see rule 5. Throws model_unknown when several list it. */
-function byName(
+function findProviderOf(
   name: string | null,
   { default_provider }: Pick<Config, 'default_provider'>,
   providers: ReadonlyMap<string, ProviderConfig | null>,
@@ -290,7 +290,7 @@ export function requestOf(
   const messages = input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null);
   return {
     ...route,
-    messages: ownedBy(messages, route, returns),
+    messages: assignAuthor(messages, route, returns),
     ...optionsIn(input),
     max_tokens: input.max_tokens ?? null,
     temperature: input.temperature ?? null,

@@ -23,7 +23,7 @@ export function unknownConversation(id: string): SvcError {
 }
 
 /** The error for a follower of a run that is removed before its last event was sent. */
-export function removedMeanwhile(run_id: string): SvcError {
+export function runRemovedError(run_id: string): SvcError {
   return new SvcError(
     'run_unknown',
     `The run ${shownId(run_id)} was removed from the log before all its events were sent.`,
@@ -41,7 +41,7 @@ export function otherApi({ asked_as = "svc's own API" }: { readonly asked_as?: s
 }
 
 /** The error for a run whose commit is late, or waits behind a late one. */
-export function withdrawn({ details }: SvcError): SvcError {
+export function withdrawnError({ details }: SvcError): SvcError {
   const message =
     'The disk does not answer, so the run may or may not be recorded. ' +
     'The daemon withdraws it when the disk answers.';
@@ -114,7 +114,7 @@ export function asFailure(thrown: unknown): SvcError {
 }
 
 /** Another request changed the conversation after this one had read it. */
-export function moved(conversation: string): SvcError {
+export function conversationChangedError(conversation: string): SvcError {
   return new SvcError(
     'conversation_busy',
     `Another request changed the conversation ${conversation} meanwhile.`,
@@ -123,7 +123,7 @@ export function moved(conversation: string): SvcError {
 }
 
 /** Why the daemon admits no run now. */
-export function notAdmitted(daemon: DaemonSnapshot | undefined): SvcError {
+export function notAdmittedError(daemon: DaemonSnapshot | undefined): SvcError {
   const code = refusal(daemon) ?? 'busy';
   const message =
     code === 'busy'

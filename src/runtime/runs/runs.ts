@@ -39,7 +39,7 @@ import { conversationPage } from '../conversations/conversation-page.ts';
 import { Conversations } from '../conversations/conversations.ts';
 import { conversationUsage, findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
-import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { rejectWhenLate, rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import { readsNot } from '../embeddings/embeddings.ts';
 import type { ConversationUsage } from '../operations/runs.ts';
 import type { Placement } from '../placement.ts';
@@ -54,14 +54,7 @@ import { runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
 import { requestOf } from './route.ts';
-import {
-  cutOff,
-  errorOfRun,
-  otherApi,
-  removedMeanwhile,
-  runKey,
-  unknownRun,
-} from './run-errors.ts';
+import { cutOff, errorOfRun, otherApi, runKey, runRemovedError, unknownRun } from './run-errors.ts';
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
@@ -88,7 +81,7 @@ interface TokenCount {
   input_tokens: number;
   uncounted: SvcError | null;
 }
-type Counted = [choice: RunInput, signal: AbortSignal, narrowings?: readonly ToolNarrowing[]];
+type PromptArgs = [choice: RunInput, signal: AbortSignal, narrowings?: readonly ToolNarrowing[]];
 
 /**
  * Starts, reads, follows and cancels runs. It owns no run: active ones are in the kernel, finished
@@ -146,7 +139,7 @@ export class Runs {
     if (input.idempotency_key == null) return this.get(await begin());
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await this.get(
-      await this.keys.once(by.name, input.idempotency_key, identityOf(input, source), begin),
+      await this.keys.runOfKey(by.name, input.idempotency_key, identityOf(input, source), begin),
     );
     if (run.asked_as !== source.asked_as?.api) throw otherApi(run);
     return run;
@@ -156,8 +149,8 @@ export class Runs {
    * The tokens of a prompt with all its tools. `uncounted`: why the provider cannot count them, so
    * that they are estimated. Throws the errors of `start` and of the provider.
    */
-  async countTokens(...asked: Counted): Promise<TokenCount> {
-    const request = await this.askedBy(...asked);
+  async countTokens(...asked: PromptArgs): Promise<TokenCount> {
+    const request = await this.firstRequestOf(...asked);
     const port = this.options.providers.portFor(request);
     const message = `The provider ${request.provider} cannot count the tokens of a prompt.`;
     try {
@@ -171,17 +164,19 @@ export class Runs {
   }
 
   /** The prompt of a local model, as it would be computed. Throws as `countTokens` does. */
-  async readPrompt(...asked: Counted): Promise<Reading> {
-    const request = await this.askedBy(...asked);
+  async readPrompt(...asked: PromptArgs): Promise<Reading> {
+    const request = await this.firstRequestOf(...asked);
     const port = this.options.providers.portFor(request);
     if (port?.read === undefined) throw readsNot(request.provider);
     return port.read(request.model, { of: request, ...AS_PROMPT, top: null }, asked[1]);
   }
 
   /** The first request that the provider would get. */
-  private async askedBy(...[choice, signal, narrowings = []]: Counted): Promise<RunRequest> {
+  private async firstRequestOf(
+    ...[choice, signal, narrowings = []]: PromptArgs
+  ): Promise<RunRequest> {
     await checkSchemas(choice);
-    const input = await this.acceptance.whole(choice, narrowings, signal);
+    const input = await this.acceptance.completeInput(choice, narrowings, signal);
     const [first] = this.acceptance.targets(input);
     const request = requestOf(input, first, this.options.providers.portFor(first)?.returns);
     return requestNow({ request, turns: [], calls: [] });
@@ -247,7 +242,7 @@ export class Runs {
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
     if (head.finished) return head;
-    await this.options.placement.absent(run_id);
+    await this.options.placement.awaitAbsent(run_id);
     return kernel.instance(runKey(run_id)) === undefined ? head : this.head(run_id);
   }
 
@@ -267,7 +262,9 @@ export class Runs {
 
   /** `asked_by`: only runs of the token of this name. Throws not_ready, run_unknown. */
   async list(query: RunListQuery, asked_by?: string): Promise<RunPage> {
-    return runPage(this.options, await this.found(query, asked_by), (row) => this.whole(row));
+    return runPage(this.options, await this.toStoreQuery(query, asked_by), (row) =>
+      this.readWhole(row),
+    );
   }
 
   /** The conversations, that with the newest run first. Throws as `list` does. */
@@ -275,15 +272,15 @@ export class Runs {
     query: ConversationListQuery,
     asked_by?: string,
   ): Promise<ConversationPage> {
-    const found = await this.found(query, asked_by);
+    const found = await this.toStoreQuery(query, asked_by);
     return conversationPage(this.options, found, {
-      wholeOf: (row) => this.whole(row),
+      wholeOf: (row) => this.readWhole(row),
       titleOf: (id) => this.madeHere.titleOf(id),
     });
   }
 
   /** The query of the store. Throws not_ready, run_unknown. */
-  private async found<Q extends Pick<RunListQuery, 'conversation'>>(
+  private async toStoreQuery<Q extends Pick<RunListQuery, 'conversation'>>(
     query: Q,
     asked_by?: string,
   ): Promise<Q & { asked_by?: string }> {
@@ -295,7 +292,7 @@ export class Runs {
     return { ...own, conversation: await findConversation(store, conversation, { asked_by }) };
   }
 
-  private async whole(row: RunRow): Promise<RunRecord> {
+  private async readWhole(row: RunRow): Promise<RunRecord> {
     return row.record === null ? this.get(row.run_id) : this.fromRow(row);
   }
 
@@ -322,14 +319,14 @@ export class Runs {
     const over = yield* followStream(sources, key, { ...options, isLast });
     if (over || options.signal.aborted) return;
     if (kernel.closed) throw cutOff(kernel.snapshot(key));
-    if ((await store.runHead(run_id)) === null) throw removedMeanwhile(run_id);
+    if ((await store.runHead(run_id)) === null) throw runRemovedError(run_id);
   }
 
   /** Resolves when the work has stopped. A finished run stays as it is. */
   async cancel(run_id: string, by: string): Promise<RunRecord> {
     const { kernel } = this.options;
     const key = runKey(run_id);
-    return unlessLate(kernel, async () => {
+    return rejectWhenLate(kernel, async () => {
       if (kernel.instance(key) === undefined) await this.options.placement.cancel(key, by);
       await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
       await kernel
@@ -357,7 +354,7 @@ export class Runs {
   async remove(run_id: string): Promise<Removal> {
     const { options, joinable: conversations } = this;
     const sources = { ...options, conversations, head: (id: string) => this.head(id) };
-    return unlessStalled(options.kernel, () => removeRun(sources, run_id));
+    return rejectWhenStalled(options.kernel, () => removeRun(sources, run_id));
   }
 
   private async fromRow(row: RunRow): Promise<RunRecord> {
@@ -396,7 +393,7 @@ async function cancelAll(
   asked_by: string | null,
   cancel: (run_id: string) => Promise<RunRecord>,
 ): Promise<number> {
-  await placement.recovered();
+  await placement.whenRecovered();
   const here = [...kernel.instances.values()].flatMap(({ stream, tail }) =>
     isRun(stream) && (tail as RunSnapshot).context.asked_by === asked_by ? stream : [],
   );

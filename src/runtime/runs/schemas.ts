@@ -1,5 +1,5 @@
 import type { AnySchema } from 'ajv';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/run.ts';
 import { parseGbnf } from '../../forms/gbnf.ts';
 import { plainSchema } from '../../forms/plain-schema.ts';
@@ -32,7 +32,10 @@ function checkNotation(param: 'regex' | 'grammar', read: () => unknown): void {
   try {
     read();
   } catch (thrown) {
-    throw wrong(param, `${param} cannot be read. ${(thrown as Error).message.slice(-1000)}`);
+    throw invalidRequest(
+      param,
+      `${param} cannot be read. ${(thrown as Error).message.slice(-1000)}`,
+    );
   }
 }
 
@@ -44,7 +47,8 @@ async function checkSchema(
   if (Object.keys(schema).length === 0) return;
   const plain = plainSchema(schema) as AnySchema;
   const problem = await problemOf(plain, typeof $schema === 'string' && OLDER.test($schema));
-  if (problem !== null) throw wrong(param, `${param}: ${what} is not a JSON schema. ${problem}`);
+  if (problem !== null)
+    throw invalidRequest(param, `${param}: ${what} is not a JSON schema. ${problem}`);
 }
 
 /** Many libraries still write the previous draft, which has another form of tuples. */

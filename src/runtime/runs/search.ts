@@ -1,5 +1,5 @@
 import { isoTime } from '../../async/clock.ts';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunRecord, RunSearchQuery, SearchPage } from '../../contract/contract.ts';
 import type { EventStore, FoundRun } from '../../kernel/store/index.ts';
 import type { Limits } from '../../limits.ts';
@@ -16,9 +16,12 @@ export async function searchRuns(
 ): Promise<SearchPage> {
   const terms = termsOf(words);
   if (terms.length === 0 || terms.length > TERMS_MAX)
-    throw wrong('words', `words must have 1 to ${TERMS_MAX} words with letters or digits.`);
+    throw invalidRequest(
+      'words',
+      `words must have 1 to ${TERMS_MAX} words with letters or digits.`,
+    );
   if (before !== undefined && (await store.runHead(before)) === null)
-    throw wrong('before', 'before must be the id of a run, such as the `next` of a page.');
+    throw invalidRequest('before', 'before must be the id of a run, such as the `next` of a page.');
   const limit = Math.max(1, Math.min(wanted, page_runs));
   const found = await store.searchRuns({
     // The same word again finds nothing more, and costs as much.

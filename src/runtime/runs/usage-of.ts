@@ -26,7 +26,7 @@ export function estimatedTokens({
  * A provider that counts nothing may say 0. A prompt has tokens, and so has an output. A number
  * that no model reaches counts as unknown: sums of such numbers would not fit their columns.
  */
-export function believed(usage: Usage, hasOutput: boolean): Usage {
+export function discardImplausibleCounts(usage: Usage, hasOutput: boolean): Usage {
   const known = Object.entries(usage).filter(([, count]) => isPossible(count));
   const { input_tokens, output_tokens, ...rest } = Object.fromEntries(known) as Partial<Usage>;
   return {
@@ -58,8 +58,9 @@ export function usageOf(context: RunContext): RunUsage {
   const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = isCounted || outputs > 0 || usage !== null;
-  const asked = () => (crossed?.bytes == null ? estimatedTokens(request) : tokensIn(crossed.bytes));
-  const input = counts ? (usage?.input_tokens ?? asked()) : 0;
+  const estimateInput = () =>
+    crossed?.bytes == null ? estimatedTokens(request) : tokensIn(crossed.bytes);
+  const input = counts ? (usage?.input_tokens ?? estimateInput()) : 0;
   const answered =
     usage?.output_tokens ?? Math.max(context.output_tokens, tokensIn(context.output.length));
   const tokens = {

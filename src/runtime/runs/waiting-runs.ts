@@ -81,7 +81,7 @@ export class WaitingRuns<R extends WaitingRun> {
     const { provider, asker, client, turn } = gone;
     this.rounds.set(provider, leave(this.roundsAt(provider), asker ?? ''));
     this.turns.set(placeOf(gone), leave(this.turnsOf(gone), client));
-    for (const later of this.sameAsker(gone))
+    for (const later of this.runsOfAsker(gone))
       if (later.client === client && later.turn > turn) later.turn -= 1;
     this.deal(gone, rounds.slice(0, -1));
     return true;
@@ -105,16 +105,16 @@ export class WaitingRuns<R extends WaitingRun> {
   /** Gives these rounds to the runs of the asker, in the order of the turns of its clients. */
   private deal(run: R, rounds: number[]): void {
     rounds.sort((a, b) => a - b);
-    const own = this.sameAsker(run).sort((a, b) => a.turn - b.turn || a.arrival - b.arrival);
+    const own = this.runsOfAsker(run).sort((a, b) => a.turn - b.turn || a.arrival - b.arrival);
     for (const [index, one] of own.entries()) one.round = rounds[index] ?? one.round;
     this.runs.sort((a, b) => a.round - b.round || a.arrival - b.arrival);
   }
 
   private roundsOf(run: R): number[] {
-    return this.sameAsker(run).map(({ round }) => round);
+    return this.runsOfAsker(run).map(({ round }) => round);
   }
 
-  private sameAsker(run: R): Placed<R>[] {
+  private runsOfAsker(run: R): Placed<R>[] {
     const place = placeOf(run);
     return this.runs.filter((one) => one.round !== BEFORE_ALL && placeOf(one) === place);
   }

@@ -3,7 +3,7 @@ import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
 import { isoTime } from '../../async/clock.ts';
 import { Notifier } from '../../async/notifier.ts';
 import type { ApprovalChanges, ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import { approvalId } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
 import { isRun, type Kernel, type RunKey } from '../../kernel/index.ts';
@@ -34,7 +34,7 @@ export class Approvals {
 
   /** The oldest first. */
   list(): ApprovalRecord[] {
-    return this.waiting().map(({ run_id, call }) => this.record(run_id, call));
+    return this.listWaiting().map(({ run_id, call }) => this.record(run_id, call));
   }
 
   /**
@@ -65,7 +65,7 @@ export class Approvals {
 
   /** The view of watchers: the newest calls, as many as fit. */
   private findNewest(): Newest {
-    const waiting = this.waiting();
+    const waiting = this.listWaiting();
     const calls: Newest['calls'] = [];
     let bytes = 0;
     for (const { run_id, call } of waiting.slice(-WATCHED_MAX).reverse()) {
@@ -82,7 +82,7 @@ export class Approvals {
   }
 
   /** The calls that wait, the oldest first. */
-  private waiting(): WaitingCall[] {
+  private listWaiting(): WaitingCall[] {
     return [...this.kernel.instances.values()]
       .flatMap(({ stream, snapshot }) =>
         isRun(stream)
@@ -112,7 +112,7 @@ export class Approvals {
     const { run_id, call } = this.find(id);
     const isApproval = awaitsApproval(call);
     if (isApproval !== (decision === 'allow' || decision === 'deny'))
-      throw wrong(
+      throw invalidRequest(
         'decision',
         isApproval
           ? 'decision must be allow or deny: the call has not begun.'
@@ -120,7 +120,7 @@ export class Approvals {
               'not known.',
       );
     if (decision === 'result' && result == null)
-      throw wrong('result', 'result must have the text that the tool answered.');
+      throw invalidRequest('result', 'result must have the text that the tool answered.');
     const { call: number, server, tool } = call;
     const of = { call: number, by };
     const taken = await this.kernel.tryAppend(

@@ -1,5 +1,5 @@
-import { ofServer } from '../../../machines/run/turns.ts';
-import { wrong } from '../../contract/check.ts';
+import { toolsOfServer } from '../../../machines/run/turns.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput, ToolFilter, ToolNarrowing } from '../../contract/contract.ts';
 import {
   boundConversation,
@@ -38,15 +38,15 @@ export async function withServedTools(
   const tools: Tool[] = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
   const names = tools.map(({ name }) => name);
   const twice = firstTwice(names);
-  if (twice !== undefined) throw wrong('tools', `Two tools have the name ${twice}.`);
+  if (twice !== undefined) throw invalidRequest('tools', `Two tools have the name ${twice}.`);
   const { tool_choice } = input;
   const chosen = typeof tool_choice === 'object' ? tool_choice?.name : undefined;
-  if (chosen !== undefined && !names.includes(chosen) && ofServer(tools, chosen).length === 0)
-    throw wrong('tool_choice', `tool_choice names ${chosen}, which is no tool.`);
-  const whole = { ...input, tools };
-  boundConversation(whole, limits);
-  checkSize(whole, limits);
-  return whole;
+  if (chosen !== undefined && !names.includes(chosen) && toolsOfServer(tools, chosen).length === 0)
+    throw invalidRequest('tool_choice', `tool_choice names ${chosen}, which is no tool.`);
+  const fullInput = { ...input, tools };
+  boundConversation(fullInput, limits);
+  checkSize(fullInput, limits);
+  return fullInput;
 }
 
 /** A tool that comes twice, as with its whole server, is one. */

@@ -51,7 +51,7 @@ export class ToolCalls {
     options.kernel.subscribe({ machine: 'run' }, ({ stream: run_id, type }, snapshot) => {
       // The model needs longer for its answer than the judge for its start.
       if (type === 'run.started' && snapshot.context.request.tools?.some(isServed))
-        options.judge.warm();
+        options.judge.warmUp();
       if (this.live.size > 0) this.giveUp(run_id as RunKey, snapshot);
     });
   }
@@ -66,11 +66,12 @@ export class ToolCalls {
       snapshot.context.calls.filter(({ state }) => state === 'started').length;
     for (const call of snapshot.context.calls) {
       if (call.losses >= this.options.limits.call_losses && canBeGivenUp(call)) {
-        const error = new SvcError('tool_given_up', givenUp(call)).summary();
+        const error = new SvcError('tool_given_up', lostText(call)).summary();
         this.propose(run_id, { type: 'run.tool_lost', call: call.call, error });
         continue;
       }
-      if (call.state === 'made') this.inBackground(run_id, call, () => this.request(run_id, call));
+      if (call.state === 'made')
+        this.runInBackground(run_id, call, () => this.request(run_id, call));
       if (call.state === 'requested' && call.approval !== 'ask')
         this.propose(run_id, decisionOf(call.call, call.approval ?? 'deny'));
       if (call.state === 'allowed' && places > 0) {
@@ -120,7 +121,11 @@ export class ToolCalls {
     const policy = servers.policy(server, found);
     // A tool that is denied costs nothing: neither its schema nor its arguments are looked at.
     if (policy !== 'deny') {
-      const { problem, isOfTool } = await this.judged(made.arguments, target.parameters, found);
+      const { problem, isOfTool } = await this.judgeArguments(
+        made.arguments,
+        target.parameters,
+        found,
+      );
       if (problem !== null) return isOfTool === true ? deny(problem) : refuse(problem);
     }
     const same = calls.filter(
@@ -155,7 +160,7 @@ export class ToolCalls {
   }
 
   /** A judge that cannot work now is not the fault of the model. */
-  private async judged(
+  private async judgeArguments(
     written: string,
     schema: Readonly<Record<string, unknown>>,
     { server, tool }: ToolInfo,
@@ -219,7 +224,7 @@ export class ToolCalls {
       if (one.run_id === run_id && calls[one.call - 1]?.state !== 'started') one.abort.abort();
   }
 
-  private inBackground(run_id: RunKey, { call }: ToolCall, work: () => Promise<void>): void {
+  private runInBackground(run_id: RunKey, { call }: ToolCall, work: () => Promise<void>): void {
     const key = approvalId(run_id, call);
     if (this.asking.has(key)) return;
     this.asking.add(key);
@@ -244,7 +249,7 @@ function canBeGivenUp({ state }: ToolCall): boolean {
   return state === 'made' || state === 'allowed';
 }
 
-function givenUp({ losses, starts, name }: ToolCall): string {
+function lostText({ losses, starts, name }: ToolCall): string {
   return starts === 0
     ? `The daemon ended ${losses} times in a row before the call of ${name} was decided. ` +
         'It has not begun.'

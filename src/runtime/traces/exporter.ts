@@ -64,7 +64,7 @@ export function createExporter({
       'service.instance.id': boot_id,
     }),
     spanProcessors: [
-      new BatchSpanProcessor(reporting(otlp, log), {
+      new BatchSpanProcessor(withFailureLog(otlp, log), {
         maxQueueSize: QUEUED_MAX,
         maxExportBatchSize: BATCH,
         scheduledDelayMillis: delay_ms,
@@ -83,7 +83,7 @@ const BATCH = 256;
 const DELAY_MS = 2000;
 
 /** Logs when the collector begins to fail, and when it works again. */
-function reporting(exporter: SpanExporter, log: Log): SpanExporter {
+function withFailureLog(exporter: SpanExporter, log: Log): SpanExporter {
   let fails = false;
   return {
     export(spans, done) {

@@ -9,7 +9,7 @@ import type { Kernel } from '../../kernel/index.ts';
 import { type EventStore, HOUR_MS, type UsageSum } from '../../kernel/store/index.ts';
 import type { Route } from '../runs/route.ts';
 import { tokensIn } from '../runs/usage-of.ts';
-import { costOfSum, inCurrency, priceOf } from './price.ts';
+import { costOfSum, priceOf, toCurrency } from './price.ts';
 
 /** `cost`: in billionths of the currency. */
 interface Used {
@@ -51,7 +51,7 @@ export class Budget {
   }
 
   /** The usage of today, and the expected usage of the attempts in progress. */
-  async spent(): Promise<Spent> {
+  async readSpent(): Promise<Spent> {
     const { store, config } = this.options;
     const past = this.readPast();
     const [before, { sums }] = await Promise.all([
@@ -65,7 +65,7 @@ export class Budget {
         all.push({ cost: kept + (present ?? 0), tokens: sum.input_tokens + sum.output_tokens });
       }
     return {
-      cost: inCurrency(all.reduce((total, { cost }) => total + cost, 0)),
+      cost: toCurrency(all.reduce((total, { cost }) => total + cost, 0)),
       tokens: all.reduce((total, { tokens }) => total + tokens, 0),
     };
   }
@@ -96,7 +96,7 @@ export class Budget {
         'price_unknown',
         `${target.provider}/${target.model} has no price, so budget_per_day cannot count it.`,
       );
-    const { cost, tokens } = await this.spent();
+    const { cost, tokens } = await this.readSpent();
     const [used, setting] =
       budget_per_day !== null && cost >= budget_per_day
         ? [`${amount(cost)} of ${amount(budget_per_day)} ${currency}`, 'budget_per_day']
@@ -134,7 +134,7 @@ export class Budget {
       input_tokens: tokensIn(Buffer.byteLength(JSON.stringify(request.messages))),
       output_tokens: request.max_tokens ?? 0,
     };
-    this.expected.set(run_id, used(tokens, price ?? this.priceOf(request)));
+    this.expected.set(run_id, toUsed(tokens, price ?? this.priceOf(request)));
     return null;
   }
 
@@ -142,7 +142,7 @@ export class Budget {
   async enterEmbedding(id: string, target: Route, input_tokens: number): Promise<void> {
     const refused = await this.refusal(target);
     if (refused !== null) throw refused;
-    if (target.cloud) this.expected.set(id, used({ input_tokens }, this.priceOf(target)));
+    if (target.cloud) this.expected.set(id, toUsed({ input_tokens }, this.priceOf(target)));
   }
 
   /** The log has the request, or it is not sent. */
@@ -155,7 +155,7 @@ export class Budget {
   }
 }
 
-function used(tokens: Partial<Tokens>, price: Price | null): Used {
+function toUsed(tokens: Partial<Tokens>, price: Price | null): Used {
   const { input_tokens = 0, output_tokens = 0 } = tokens;
   return { cost: price === null ? 0 : costOf(price, tokens), tokens: input_tokens + output_tokens };
 }

@@ -7,7 +7,7 @@ type Price = Prices[string];
 type Name = Readonly<Record<'provider' | 'model', string>>;
 
 /** From billionths of the currency. */
-export function inCurrency(cost: number): number {
+export function toCurrency(cost: number): number {
   return cost / 1e9;
 }
 
@@ -37,22 +37,23 @@ export function costOfSum(sum: UsageSum, prices: Prices): SumCost {
  * their provider.
  */
 export function priceOf({ provider, model }: Name, prices: Prices): Price | null {
-  const found = (name: string) => (Object.hasOwn(prices, name) ? (prices[name] ?? null) : null);
-  if (model !== OTHER_MODELS) return found(`${provider}/${model}`) ?? found(`${provider}/*`);
+  const findPrice = (name: string) => (Object.hasOwn(prices, name) ? (prices[name] ?? null) : null);
+  if (model !== OTHER_MODELS)
+    return findPrice(`${provider}/${model}`) ?? findPrice(`${provider}/*`);
   const all = Object.keys(prices).filter((name) => name.startsWith(`${provider}/`));
-  const dearest = (rate: (price: Price) => number) =>
+  const highestRate = (rate: (price: Price) => number) =>
     Math.max(...all.map((name) => rate(prices[name] as Price)));
   if (all.length === 0) return null;
   return {
-    input: dearest(({ input }) => input),
-    output: dearest(({ output }) => output),
-    cached_input: dearest(({ input, cached_input = input }) => cached_input),
-    cache_write: dearest(({ input, cache_write = input }) => cache_write),
+    input: highestRate(({ input }) => input),
+    output: highestRate(({ output }) => output),
+    cached_input: highestRate(({ input, cached_input = input }) => cached_input),
+    cache_write: highestRate(({ input, cache_write = input }) => cache_write),
   };
 }
 
 /** As a field of an event. */
-export function pricedAt(target: Name, prices: Prices): { price?: Price } {
+export function withPrice(target: Name, prices: Prices): { price?: Price } {
   const price = priceOf(target, prices);
   return price === null ? {} : { price };
 }

@@ -4,7 +4,7 @@ import { withoutNull } from '../../contract/check.ts';
 import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
 import { type EventStore, firstHour, HOUR_MS, type UsageSum } from '../../kernel/store/index.ts';
 import type { Budget } from './budget.ts';
-import { costOfSum, inCurrency, type SumCost } from './price.ts';
+import { costOfSum, type SumCost, toCurrency } from './price.ts';
 
 /**
  * The usage since a time. It begins with a whole hour or day, because usage is counted in hours and
@@ -29,14 +29,14 @@ export async function usageReport(
     for (const one of [group, total]) add(one, sum, cost);
   }
   const { budget_per_day, budget_tokens_per_day, currency } = config;
-  const spent = await budget.spent();
+  const spent = await budget.readSpent();
   return {
     by: by ?? 'model',
     since: since_hour === null ? null : isoTime(Math.max(since_hour, from_hour) * HOUR_MS),
     covers_since: since_hour === null ? null : isoTime(since_hour * HOUR_MS),
     currency,
-    groups: [...groups.values()].filter((group) => isUsed(group) || isFixed(by)).map(finished),
-    total: finished(total),
+    groups: [...groups.values()].filter((group) => isUsed(group) || isFixed(by)).map(toReport),
+    total: toReport(total),
     budget: {
       per_day: budget_per_day,
       tokens_per_day: budget_tokens_per_day,
@@ -94,11 +94,11 @@ function add(group: Group, sum: UsageSum, { kept, present }: SumCost): void {
   if (present === null && sum.cloud) group.without_price.add(`${sum.provider}/${sum.model}`);
 }
 
-function finished({ kept, present, without_price, ...group }: Group) {
+function toReport({ kept, present, without_price, ...group }: Group) {
   return {
     ...group,
-    cost: inCurrency(kept + present),
-    cost_at_present_prices: inCurrency(present),
+    cost: toCurrency(kept + present),
+    cost_at_present_prices: toCurrency(present),
     without_price: [...without_price],
   };
 }

@@ -6,7 +6,7 @@ import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
 import { diffOf } from './diff.ts';
 import { enter, Folders, isHidden, type Place } from './folders.ts';
-import { type BuiltInTool, builtInTool, mayCount, maySay, Refusal, says } from './tool.ts';
+import { type BuiltInTool, builtInTool, mayCount, maySay, Refusal, textField } from './tool.ts';
 
 /**
  * Files of given folders: a text is read, searched, written and edited.
@@ -25,7 +25,7 @@ export async function fileTools(
   const folders = await Folders.open(given, closed);
   const roots = folders.roots.join(', ');
   const where = `The folders are ${roots}. A path is whole, or begins in the first of them.`;
-  const path = says('The path.');
+  const path = textField('The path.');
   const oneByOne = createGate(1);
   return [
     builtInTool(
@@ -65,7 +65,7 @@ export async function fileTools(
       'write',
       'replaces',
       `Write a whole text file. One that is there is replaced. ${where}`,
-      { path, content: says('The whole text of the file.') },
+      { path, content: textField('The whole text of the file.') },
       ({ path, content }, signal) =>
         oneByOne(() => folders.at(path, (place) => write(place, content, limits, signal), true)),
       ({ path, content }) =>
@@ -81,18 +81,18 @@ export async function fileTools(
       'edit',
       'changes',
       `Replace one text in a file by another. It must be there exactly once. ${where}`,
-      { path, old: says('The text that is there.'), new: says('The text in its place.') },
+      { path, old: textField('The text that is there.'), new: textField('The text in its place.') },
       ({ path, old, new: next }, signal) =>
         oneByOne(() =>
           folders.at(path, async (place) => {
             const text = await readText(place, limits);
-            return write(place, edited(text, old, next), limits, signal);
+            return write(place, editText(text, old, next), limits, signal);
           }),
         ),
       ({ path, old, new: next }) =>
         folders.at(path, async (place) => {
           const text = await readText(place, limits);
-          return diffOf(place.whole, text, edited(text, old, next));
+          return diffOf(place.whole, text, editText(text, old, next));
         }),
     ),
   ];
@@ -166,7 +166,7 @@ function decode(bytes: Buffer, whole: string): string {
 /** With its byte order mark, which an edit keeps. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function edited(text: string, old: string, next: string): string {
+function editText(text: string, old: string, next: string): string {
   const at = text.indexOf(old);
   if (old === '' || at < 0) throw new Refusal('The file does not have that text.');
   if (text.includes(old, at + 1))

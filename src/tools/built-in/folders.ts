@@ -39,11 +39,11 @@ export class Folders {
 
   /** Throws Refusal for a folder that is not there, or is closed. */
   static async open(given: readonly string[], closed: readonly string[]): Promise<Folders> {
-    const roots = await Promise.all(given.map(canonical));
+    const roots = await Promise.all(given.map(toCanonical));
     const folders = new Folders(
       given,
       roots,
-      await Promise.all([...closed, ...SYSTEM].map(canonical)),
+      await Promise.all([...closed, ...SYSTEM].map(toCanonical)),
     );
     for (const root of roots) {
       const stat = await fs.stat(root).catch(() => null);
@@ -57,9 +57,9 @@ export class Folders {
     return this.closed.some((folder) => isIn(folder, whole));
   }
 
-  /** Works at a path, whose folder no link can replace meanwhile. `make`: with missing folders. */
-  async at<T>(path: string, work: (place: Place) => Promise<T>, make = false): Promise<T> {
-    const whole = await canonical(await this.follow(path));
+  /** Works at a path, whose folder no link can replace meanwhile. `makesMissing`: missing folders. */
+  async at<T>(path: string, work: (place: Place) => Promise<T>, makesMissing = false): Promise<T> {
+    const whole = await toCanonical(await this.follow(path));
     const root = this.roots.find((folder) => isIn(folder, whole));
     if (root === undefined) throw this.outside(path);
     if (relative(root, whole).split(sep).some(isHidden))
@@ -70,7 +70,7 @@ export class Folders {
     const go = (folder: string, [name, ...rest]: readonly string[]): Promise<T> =>
       name === undefined
         ? work({ folder, name: basename(whole) || '.', whole })
-        : enter(folder, name, (inner) => go(inner, rest), make);
+        : enter(folder, name, (inner) => go(inner, rest), makesMissing);
     return go(top, names).catch((thrown) => {
       throw refusalFor(thrown, path);
     });
@@ -123,12 +123,12 @@ export async function enter<T>(
   folder: string,
   name: string,
   work: (folder: string) => Promise<T>,
-  make = false,
+  makesMissing = false,
 ): Promise<T> {
   const path = join(folder, name);
   const open = () => (HAS_PROC ? fs.open(path, AS_FOLDER) : fs.opendir(path));
   const handle = await open().catch(async (error: NodeJS.ErrnoException) => {
-    if (!make || error.code !== 'ENOENT') throw error;
+    if (!makesMissing || error.code !== 'ENOENT') throw error;
     await fs.mkdir(path).catch(() => {});
     return open();
   });
@@ -151,11 +151,11 @@ function isIn(folder: string, path: string): boolean {
  * The path without links, with the case of letters that the disk has. A path that does not exist,
  * or does not open, stays unchanged: whether a tool may know of it is decided first.
  */
-async function canonical(path: string): Promise<string> {
+async function toCanonical(path: string): Promise<string> {
   return fs.realpath(path).catch(async (error: NodeJS.ErrnoException) => {
     if (WHY[error.code ?? ''] === undefined || dirname(path) === path)
       throw refusalFor(error, path);
-    return join(await canonical(dirname(path)), basename(path));
+    return join(await toCanonical(dirname(path)), basename(path));
   });
 }
 

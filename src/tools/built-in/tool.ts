@@ -56,7 +56,7 @@ export function builtInTool<E extends v.ObjectEntries>(
   };
 }
 
-export const says = (text: string) => v.pipe(v.string(), v.description(text));
-export const maySay = (text: string) => v.optional(says(text));
+export const textField = (text: string) => v.pipe(v.string(), v.description(text));
+export const maySay = (text: string) => v.optional(textField(text));
 export const mayCount = (text: string) =>
   v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.description(text)));

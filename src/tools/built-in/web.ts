@@ -7,7 +7,7 @@ import { timeoutSignal } from '../../async/timers.ts';
 import { originOf } from '../../config/index.ts';
 import { isPublic, lookupOf, readBounded } from '../../http-client/index.ts';
 import type { Limits } from '../../limits.ts';
-import { type BuiltInTool, builtInTool, Refusal, says } from './tool.ts';
+import { type BuiltInTool, builtInTool, Refusal, textField } from './tool.ts';
 
 export interface WebOptions {
   hosts: readonly string[];
@@ -80,7 +80,7 @@ export function webTools(options: WebOptions): BuiltInTool[] {
       'get',
       'reads',
       `Get a page as text. Only these hosts can be read: ${given}.`,
-      { url: says('The whole address.') },
+      { url: textField('The whole address.') },
       async ({ url }, signal) => {
         if (!URL.canParse(url)) throw new Refusal(`${JSON.stringify(url)} is not an address.`);
         const either = anySignal([signal, timeoutSignal(limits.http_tool_ms)]);

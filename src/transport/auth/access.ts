@@ -4,10 +4,16 @@ import type { TLSSocket } from 'node:tls';
 import { isLoopback, parseAddress, type Settings } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import { HEADERS_MAX } from '../../limits.ts';
-import { type Holder, unbounded } from './holder.ts';
+import { type Holder, unboundedHolder } from './holder.ts';
 import { pathTokenOf } from './path-token.ts';
 import type { Sessions } from './session.ts';
-import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-access.ts';
+import {
+  bearerOf,
+  hasDifferentTokens,
+  holderOf,
+  NEVER,
+  type TokenSources,
+} from './token-access.ts';
 
 /**
  * Checks who may send a request over TCP. HTTP requests and WebSocket upgrades have the same rules.
@@ -151,20 +157,21 @@ export function createAccess({
         throw new SvcError('unauthorised');
     },
     admit(request, level, isUpgrade = false) {
-      if (isLocal(request.socket)) return trusted(unbounded(NEVER));
+      if (isLocal(request.socket)) return withTrust(unboundedHolder(NEVER));
       if (!settings.auth) {
         if (!isPublic(level) && !isAllowed(request)) checkSite(request);
-        return trusted(unbounded(NEVER));
+        return withTrust(unboundedHolder(NEVER));
       }
       const { origin } = request.headers;
       const sent = sentTokens(request);
       const holder = holderOf(sent, tokens);
-      if (holder !== null) return trusted(holder);
+      if (holder !== null) return withTrust(holder);
       const ended = sent.length === 0 ? sessions.find(request) : null;
-      if (ended !== null && isOwnPage(request, isUpgrade)) return trusted(unbounded(ended));
+      if (ended !== null && isOwnPage(request, isUpgrade)) return withTrust(unboundedHolder(ended));
       if (isPublic(level) || (sent.length === 0 && isOpen(level, request)))
-        return { ...unbounded(NEVER), trusted: false };
-      if (ended === null) throw new SvcError('unauthorised', differ(sent) ? TWO_TOKENS : undefined);
+        return { ...unboundedHolder(NEVER), trusted: false };
+      if (ended === null)
+        throw new SvcError('unauthorised', hasDifferentTokens(sent) ? TWO_TOKENS : undefined);
       throw new SvcError(
         'forbidden_origin',
         'With the cookie of a session, only the console may send this request.',
@@ -279,7 +286,7 @@ function sentTokens(request: IncomingMessage): string[] {
   ];
 }
 
-function trusted(holder: Holder): Admission {
+function withTrust(holder: Holder): Admission {
   return { ...holder, trusted: true };
 }
 

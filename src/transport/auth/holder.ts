@@ -7,6 +7,6 @@ export interface Holder extends Principal {
 }
 
 /** A client of the home itself, which no bound of a token applies to. */
-export function unbounded(ended: AbortSignal): Holder {
+export function unboundedHolder(ended: AbortSignal): Holder {
   return { ...HOME, ended, begin: () => () => {} };
 }

@@ -40,19 +40,19 @@ export class NamedTokens {
   private readonly expired: (name: string) => unknown;
 
   /**
-   * `expired`: a token was revoked since its process has ended. Throws home_unusable for a list
+   * `onExpired`: a token was revoked since its process has ended. Throws home_unusable for a list
    * that cannot be read.
    */
   constructor(
     file: TokenFile,
     limits: Pick<Limits, 'tokens'>,
     now: () => number = Date.now,
-    expired: (name: string) => unknown = () => {},
+    onExpired: (name: string) => unknown = () => {},
   ) {
     this.file = file;
     this.limits = limits;
     this.now = now;
-    this.expired = expired;
+    this.expired = onExpired;
     for (const entry of file.read()) this.add(entry);
   }
 
@@ -68,7 +68,7 @@ export class NamedTokens {
     concurrent,
     process,
   }: NewToken): Promise<NamedToken & { token: string }> {
-    return this.inTurn(async () => {
+    return this.runInTurn(async () => {
       if (!NAME.test(name))
         throw new SvcError(
           'invalid_request',
@@ -101,7 +101,7 @@ export class NamedTokens {
 
   /** Throws token_unknown, home_unusable. */
   revoke(name: string): Promise<NamedToken> {
-    return this.inTurn(async () => {
+    return this.runInTurn(async () => {
       const found = this.live.get(name);
       if (found === undefined)
         throw new SvcError('token_unknown', `There is no token ${JSON.stringify(name)}.`, {
@@ -138,7 +138,7 @@ export class NamedTokens {
   private save(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    return this.inTurn(() => this.file.write(this.entries()));
+    return this.runInTurn(() => this.file.write(this.entries()));
   }
 
   private add(entry: TokenEntry): void {
@@ -174,7 +174,7 @@ export class NamedTokens {
     return [...this.live.values()].map(({ entry }) => entry);
   }
 
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+  private runInTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.last.then(work);
     this.last = done.catch(() => {});
     return done;

@@ -12,11 +12,11 @@ import { tokenFile } from './token-file.ts';
 
 interface SignInLines {
   /** After the token of the home is replaced. */
-  rotated(): void;
+  onRotated(): void;
   /** A session of a browser began or ended. */
   session(line: string): void;
   /** After the token of a process that has ended was revoked. */
-  expired(name: string): void;
+  onExpired(name: string): void;
 }
 
 /**
@@ -25,7 +25,7 @@ interface SignInLines {
  */
 export function buildSignIn(paths: Paths, config: Config, initial: string, says: SignInLines) {
   const token = new Token(paths.token, initial);
-  const named = new NamedTokens(tokenFile(paths.tokens), config.limits, Date.now, says.expired);
+  const named = new NamedTokens(tokenFile(paths.tokens), config.limits, Date.now, says.onExpired);
   const sessions = createSessions({
     token: () => token.current,
     limits: config.limits,
@@ -48,7 +48,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, says:
       token: () => token.current,
       changeToken: async (): Promise<string> => {
         const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
-        says.rotated();
+        says.onRotated();
         await sessions.closeAll();
         return fresh;
       },

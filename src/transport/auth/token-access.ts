@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
-import { type Holder, unbounded } from './holder.ts';
+import { type Holder, unboundedHolder } from './holder.ts';
 import type { NamedTokens } from './named-tokens.ts';
 import { digestOf, isSame } from './session.ts';
 
@@ -22,10 +22,10 @@ export function holderOf(
   { token, tokenEnded = () => NEVER, named }: TokenSources,
 ): Holder | null {
   const [first] = sent;
-  if (first === undefined || first === '' || differ(sent)) return null;
+  if (first === undefined || first === '' || hasDifferentTokens(sent)) return null;
   const own = token();
   if (own !== null && timingSafeEqual(digestOf(first), ownDigest(own)))
-    return unbounded(tokenEnded());
+    return unboundedHolder(tokenEnded());
   return named?.find(first) ?? null;
 }
 
@@ -38,7 +38,7 @@ function ownDigest(own: string): Buffer {
   return known.digest;
 }
 
-export function differ(sent: readonly string[]): boolean {
+export function hasDifferentTokens(sent: readonly string[]): boolean {
   return sent.slice(1).some((each) => !isSame(each, sent[0] ?? ''));
 }
 
@@ -56,7 +56,7 @@ export function createTokenAccess({
     admit(authorizations) {
       const holder = settings.auth
         ? holderOf(authorizations.map(bearerOf), sources)
-        : unbounded(NEVER);
+        : unboundedHolder(NEVER);
       if (holder === null) throw new SvcError('unauthorised');
       return holder;
     },

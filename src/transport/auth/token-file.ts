@@ -45,7 +45,7 @@ export function tokenFile(path: string): TokenFile {
     try {
       await writeAtomic(path, text, { draft: `${path}.tmp`, sync: true });
     } catch (cause) {
-      throw unusable(path, 'written', cause);
+      throw unusableError(path, 'written', cause);
     }
   };
   return {
@@ -69,11 +69,11 @@ export function readTokens(path: string, onRead: () => void = () => {}): TokenEn
     return v.parse(list, JSON.parse(text)).tokens;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw unusable(path, 'read', cause);
+    throw unusableError(path, 'read', cause);
   }
 }
 
-function unusable(path: string, what: 'read' | 'written', cause: unknown): SvcError {
+function unusableError(path: string, what: 'read' | 'written', cause: unknown): SvcError {
   const why = systemCode(cause) === null ? 'it is damaged' : whyUnusable(cause);
   return new SvcError('home_unusable', `The list of tokens ${path} cannot be ${what}: ${why}.`, {
     cause,

@@ -69,12 +69,12 @@ export async function connect(path: string, options: ConnectOptions = {}): Promi
       reject(error);
     };
     socket.once('connect', () => settle());
-    socket.once('error', (cause) => settle(notThere(cause)));
+    socket.once('error', (cause) => settle(connectError(cause)));
   });
   return new ControlClient(socket, { path, answer_bytes_max, whyUnread, explain });
 }
 
-function notThere(cause: NodeJS.ErrnoException): SvcError {
+function connectError(cause: NodeJS.ErrnoException): SvcError {
   if (cause.code === 'EACCES' || cause.code === 'EPERM')
     return new SvcError('unauthorised', 'The local socket belongs to another user.', {
       cause,
@@ -87,10 +87,10 @@ function notThere(cause: NodeJS.ErrnoException): SvcError {
       'The daemon does not accept connections on its local socket.',
       { cause },
     );
-  return notRunning(cause);
+  return notRunningError(cause);
 }
 
-function notRunning(cause: unknown): SvcError {
+function notRunningError(cause: unknown): SvcError {
   return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
 }
 
@@ -213,7 +213,7 @@ export class ControlClient {
     const answer = this.ended === null ? parse(line) : undefined;
     if (answer === undefined) return;
     const open = answer === null ? undefined : this.open.get(answer.id);
-    if (answer === null) this.end(notOurs());
+    if (answer === null) this.end(foreignProcessError());
     else if (answer.error !== undefined && answer.id === 0)
       this.end(this.options.explain(fromBody(answer.error)));
     else if (answer.error !== undefined) open?.error(this.options.explain(fromBody(answer.error)));
@@ -232,7 +232,7 @@ export class ControlClient {
     const known = await this.options.whyUnread().catch(() => null);
     const isReset = cause?.code === 'ECONNRESET' || cause?.code === 'EPIPE';
     if (known !== null || !isReset) return known ?? lost;
-    return (await isServed(this.options.path)) ? lost : notRunning(cause);
+    return (await isServed(this.options.path)) ? lost : notRunningError(cause);
   }
 
   /** Ends the connection and all its open requests, once. */
@@ -245,7 +245,7 @@ export class ControlClient {
   }
 }
 
-function notOurs(): SvcError {
+function foreignProcessError(): SvcError {
   const hint = 'Check the versions with: svc version';
   return new SvcError('connection_lost', 'The process on the local socket is not an svc daemon.', {
     hint,

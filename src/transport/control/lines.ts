@@ -13,26 +13,26 @@ export function createLineSplitter(
   const decoder = new StringDecoder('utf8');
   let parts: string[] = [];
   let bytes = 0;
-  let broken = false;
+  let isBroken = false;
   return (chunk) => {
-    if (broken) return false;
+    if (isBroken) return false;
     let start = 0;
-    for (let end = chunk.indexOf(10); end >= 0 && !broken; end = chunk.indexOf(10, start)) {
-      broken = bytes + end - start > maxBytes;
-      if (broken) break;
+    for (let end = chunk.indexOf(10); end >= 0 && !isBroken; end = chunk.indexOf(10, start)) {
+      isBroken = bytes + end - start > maxBytes;
+      if (isBroken) break;
       const line = parts.join('') + decoder.write(chunk.subarray(start, end));
       parts = [];
       bytes = 0;
       start = end + 1;
       if (line !== '') onLine(line);
     }
-    if (!broken && start < chunk.length) {
+    if (!isBroken && start < chunk.length) {
       parts.push(decoder.write(chunk.subarray(start)));
       bytes += chunk.length - start;
-      broken = bytes > maxBytes;
+      isBroken = bytes > maxBytes;
     }
-    if (broken) parts = [];
-    return !broken;
+    if (isBroken) parts = [];
+    return !isBroken;
   };
 }
 

@@ -170,7 +170,8 @@ export class ControlServer {
     const open = new Map<number, AbortController>();
     const lines = createLineSplitter(lineMax, (line) => this.receive(connection, open, line));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk)) this.send(connection, { id: 0, error: tooLong(lineMax).body() }, true);
+      if (!lines(chunk))
+        this.send(connection, { id: 0, error: tooLongError(lineMax).body() }, true);
     });
     socket.on('drain', () => socket.resume());
     socket.on('close', () => {
@@ -216,7 +217,7 @@ export class ControlServer {
         writeLines(
           connection,
           body,
-          events.map((event) => [`{"id":${id},"event":`, body.of([event]), '}\n']),
+          events.map((event) => [`{"id":${id},"event":`, body.bytesOf([event]), '}\n']),
         ),
     };
     try {
@@ -224,7 +225,7 @@ export class ControlServer {
       const { large, streams }: Operation = operations[name ?? 'health'];
       if (large && streams) this.unsent.admit();
       const make = async () => (await this.options.call(method, params, reply)) ?? null;
-      const result = large && !streams ? this.unsent.whole(make) : make();
+      const result = large && !streams ? this.unsent.makeWhole(make) : make();
       await this.sendResult(connection, id, await result);
     } catch (thrown) {
       const error = asSvcError(thrown);
@@ -241,7 +242,7 @@ export class ControlServer {
     const counted = text.length < COUNTED_LENGTH ? 0 : text.length;
     const count = (more: number) => {
       connection.unsent += more;
-      outflow.own(connection.unsent);
+      outflow.setOwnBytes(connection.unsent);
     };
     if (!socket.write(text, () => counted > 0 && count(-counted))) socket.pause();
     if (counted > 0) count(counted);
@@ -286,7 +287,7 @@ async function clear(socket: string): Promise<void> {
   await rm(socket, { force: true });
 }
 
-function tooLong(bytes_max: number): SvcError {
+function tooLongError(bytes_max: number): SvcError {
   return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, {
     hint: 'Send less. For longer prompts, raise the limit prompt_bytes.',
   });

@@ -73,7 +73,7 @@ const FORM_PARTS = 64;
 function checkUnread(req: IncomingMessage, res: ServerResponse, limit: number): void {
   if ((req.headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new SvcError('invalid_request', 'The body must not be compressed.');
-  if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+  if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLargeError(limit);
   if (req.headers.expect !== undefined) res.writeContinue();
 }
 
@@ -94,33 +94,33 @@ function readBytes(
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const endWait = ended && onAbort(ended, () => reject(ended.reason));
-    const late = () =>
+    const rejectLate = () =>
       reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
-    const endLate = within_ms === undefined ? () => {} : callAfter(within_ms, late);
-    let held = NOTHING;
+    const endLate = within_ms === undefined ? () => {} : callAfter(within_ms, rejectLate);
+    let buffered = NOTHING;
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
       const before = bytes;
       bytes += chunk.length;
       if (bytes > limit) {
-        held = NOTHING;
-        return reject(tooLarge(limit));
+        buffered = NOTHING;
+        return reject(tooLargeError(limit));
       }
       // A kept chunk costs hundreds of bytes, and a client can send chunks of one byte. So chunks
       // are copied.
-      if (bytes > held.length)
-        held = Buffer.concat(
-          [held.subarray(0, before)],
-          Math.min(limit, Math.max(2 * held.length, bytes)),
+      if (bytes > buffered.length)
+        buffered = Buffer.concat(
+          [buffered.subarray(0, before)],
+          Math.min(limit, Math.max(2 * buffered.length, bytes)),
         );
-      chunk.copy(held, before);
+      chunk.copy(buffered, before);
     });
-    req.on('end', () => resolve(held.subarray(0, bytes)));
-    req.on('error', (cause) => reject(cutOff(cause)));
+    req.on('end', () => resolve(buffered.subarray(0, bytes)));
+    req.on('error', (cause) => reject(cutOffError(cause)));
     req.on('close', () => {
       endLate();
       endWait?.();
-      if (!req.readableEnded) reject(cutOff());
+      if (!req.readableEnded) reject(cutOffError());
     });
   });
 }
@@ -153,10 +153,10 @@ export function parse(bytes: Buffer, { values = Number.POSITIVE_INFINITY }: Body
   }
 }
 
-function tooLarge(limit: number): SvcError {
+function tooLargeError(limit: number): SvcError {
   return new SvcError('body_too_large', `The body has more than ${limit} bytes.`);
 }
 
-function cutOff(cause?: unknown): SvcError {
+function cutOffError(cause?: unknown): SvcError {
   return new SvcError('invalid_request', 'The body ended before it was complete.', { cause });
 }

@@ -11,7 +11,7 @@ import { type Content, type Context, type Route, route } from './route.ts';
  */
 
 const TYPE = 'application/health+json';
-const either = (schema: Required<Content>['schema']) => ({
+const toBothStatuses = (schema: Required<Content>['schema']) => ({
   200: { type: TYPE, schema },
   503: { type: TYPE, schema },
 });
@@ -22,7 +22,7 @@ export const healthRoutes: readonly Route[] = [
     path: '/livez',
     access: 'probe',
     summary: 'Whether the daemon is alive: 200 while starting, ready, running and stopping.',
-    answers: either(health),
+    answers: toBothStatuses(health),
     answer: livez,
   }),
   route({
@@ -30,14 +30,14 @@ export const healthRoutes: readonly Route[] = [
     path: '/readyz',
     access: 'probe',
     summary: 'Whether it takes runs: 200 while ready and running, else 503 and the reason.',
-    answers: either(health),
+    answers: toBothStatuses(health),
     answer: readyz,
   }),
 ];
 
 export const report: Partial<Route> = {
   access: 'summary',
-  answers: either(anyReport),
+  answers: toBothStatuses(anyReport),
   answer: runtimeHealth,
 };
 

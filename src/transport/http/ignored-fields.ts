@@ -12,7 +12,7 @@ export class IgnoredFields {
   }
 
   tell(res: ServerResponse, path: string, fields: readonly string[]): void {
-    res.setHeader('X-Svc-Ignored', fields.map(inHeader).join(', '));
+    res.setHeader('X-Svc-Ignored', fields.map(toHeaderText).join(', '));
     this.note(path, fields);
   }
 
@@ -33,7 +33,7 @@ function shapeOf(field: string): string {
 }
 
 /** A client chooses the names, and a header takes few characters. */
-function inHeader(field: string): string {
+function toHeaderText(field: string): string {
   return field.slice(0, NAME_LENGTH).replace(/[^\w.[\]-]/g, (sign) => (sign === '…' ? '...' : '_'));
 }
 

@@ -15,11 +15,11 @@ export async function sendLarge(
 ): Promise<void> {
   const outflow = unsent.enter(() => res.destroy());
   try {
-    const made = await unsent.whole(async () => {
+    const made = await unsent.makeWhole(async () => {
       if (res.destroyed) return null;
       const value = await make();
       if (value instanceof RecordBytes) outflow.hold(value);
-      else outflow.own(textLength(value));
+      else outflow.setOwnBytes(textLength(value));
       return { value };
     });
     if (made === null || res.destroyed) return;

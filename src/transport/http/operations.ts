@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { kindOf } from '../../config/index.ts';
-import { withoutNull, wrong } from '../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type { RerankInput } from '../../contract/embed-input.ts';
 import type { pullInput } from '../../contract/inputs.ts';
 import { name, named, object, text } from '../../contract/vocabulary.ts';
@@ -10,7 +10,7 @@ import { report } from './health.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
 import type { Context, Differences, Route } from './route.ts';
-import { answerEnds, CLIENT, clientGone, clientOf } from './run-request.ts';
+import { answerEndSignal, CLIENT, clientGoneSignal, clientOf } from './run-request.ts';
 import { runDifferences } from './runs.ts';
 
 /**
@@ -79,7 +79,7 @@ async function addProvider({
 }: Context<unknown, v.InferOutput<typeof addInput>>): Promise<void> {
   const { id, base_url = null, model = null } = await body();
   if (base_url !== null && (!URL.canParse(base_url) || kindOf(base_url) !== 'local'))
-    throw wrong(
+    throw invalidRequest(
       'base_url',
       'base_url must be an address of this machine. For another one, run: svc provider add',
     );
@@ -105,7 +105,7 @@ const differences: Differences = {
       const { req, res, runtime } = context;
       const asker = { client: clientOf(req) };
       const ranked = await runtime.embeddings
-        .rerank(await context.body(), asker, answerEnds(context))
+        .rerank(await context.body(), asker, answerEndSignal(context))
         .catch((error: unknown) => {
           if (!res.destroyed) throw error;
         });
@@ -142,7 +142,7 @@ function routeOf(http: string, row: Operation, { check, ...difference }: Differe
     scope: ACCESS[access],
     summary,
     ...(query === undefined ? {} : { query }),
-    ...(isSent ? { body: inPath.length === 0 ? params : without(params, inPath) } : {}),
+    ...(isSent ? { body: inPath.length === 0 ? params : withoutPathParams(params, inPath) } : {}),
     answers: { 200: result ?? null },
     answer: async (context: Context) => {
       await check?.(context as Context<never>);
@@ -153,7 +153,10 @@ function routeOf(http: string, row: Operation, { check, ...difference }: Differe
 }
 
 /** The parameters that the body has: those that are not in the path. */
-function without(params: Operation['params'], inPath: readonly string[]): v.GenericSchema {
+function withoutPathParams(
+  params: Operation['params'],
+  inPath: readonly string[],
+): v.GenericSchema {
   return v.omit(params as v.ObjectSchema<v.ObjectEntries, undefined>, inPath as [string]);
 }
 
@@ -166,7 +169,7 @@ async function answer(context: Context, row: Operation, isSent: boolean): Promis
     runtime,
     by: CLIENT,
     get signal() {
-      return clientGone(context);
+      return clientGoneSignal(context);
     },
   };
   const make = async () =>

@@ -1,4 +1,4 @@
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import { CLIENT_MAX } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
 import { onAbort } from '../stream/on-abort.ts';
@@ -26,7 +26,10 @@ export function withKey(body: unknown, key: string | string[] | undefined): unkn
   if (key === undefined || typeof body !== 'object' || body === null || Array.isArray(body))
     return body;
   if ('idempotency_key' in body && body.idempotency_key !== key)
-    throw wrong('idempotency_key', 'idempotency_key and the header Idempotency-Key differ.');
+    throw invalidRequest(
+      'idempotency_key',
+      'idempotency_key and the header Idempotency-Key differ.',
+    );
   return { ...body, idempotency_key: key };
 }
 
@@ -37,7 +40,7 @@ const signals = new WeakMap<Context['res'], AbortSignal>();
  * Aborted when the client disconnects before the answer is complete. A listener that closes is not
  * the client: its runs continue at the next start.
  */
-export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): AbortSignal {
+export function clientGoneSignal({ res, closing }: Pick<Context, 'res' | 'closing'>): AbortSignal {
   const known = signals.get(res);
   if (known !== undefined) return known;
   const gone = new AbortController();
@@ -57,7 +60,7 @@ export function requestOver(request: Ends): AbortSignal {
 }
 
 /** Aborted when nothing can read an answer any more that no run keeps. */
-export function answerEnds(request: Ends): AbortSignal {
+export function answerEndSignal(request: Ends): AbortSignal {
   return firstOf(request, () => new SvcError('daemon_stopping'));
 }
 
@@ -76,7 +79,7 @@ function firstOf({ res, closing, ended }: Ends, closed: () => unknown): AbortSig
     res.once('close', end);
     if (signal.aborted) over.abort(reason());
   }
-  const gone = clientGone({ res, closing });
+  const gone = clientGoneSignal({ res, closing });
   gone.addEventListener('abort', () => over.abort(gone.reason));
   if (gone.aborted) over.abort(gone.reason);
   return over.signal;

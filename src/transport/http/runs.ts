@@ -1,17 +1,17 @@
 import type * as v from 'valibot';
 import { anySignal } from '../../async/signals.ts';
-import { withoutNull, wrong } from '../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import { checkRunInput, spanOf } from '../../contract/inputs.ts';
 import { type RunInput, run, runInput } from '../../contract/run.ts';
 import { asSvcError, hasCode } from '../../errors.ts';
 import { exportQuery, type FromQuery } from '../../runtime/index.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { whyCut } from '../stream/live.ts';
+import { cutReasonOf } from '../stream/live.ts';
 import { PIECE_BYTES } from '../stream/unsent-bytes.ts';
 import { pieceWriter } from '../stream/write-pieces.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Differences, route } from './route.ts';
-import { clientGone, clientOf, withKey } from './run-request.ts';
+import { clientGoneSignal, clientOf, withKey } from './run-request.ts';
 import { streamEvents, streamRun } from './sse.ts';
 
 /** Operations on runs that HTTP answers its own way. */
@@ -34,7 +34,7 @@ export const runDifferences: Differences = {
       streamEvents(context, null, async ({ signal, write }) => {
         for await (const changes of context.runtime.approvals.watch(signal))
           await write(`event: approvals\ndata: ${JSON.stringify(changes)}\n\n`);
-        throw whyCut(context, 'The daemon stops. Ask again after its next start.');
+        throw cutReasonOf(context, 'The daemon stops. Ask again after its next start.');
       }),
   },
   'run.list': { check: checkBefore },
@@ -62,7 +62,7 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const who = spanOf(req.headers.traceparent);
   const started = await runtime.runs.start(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)
-    cancelWhenGone(runtime, started.id, clientGone(context), log);
+    cancelWhenGone(runtime, started.id, clientGoneSignal(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
     return streamRun(context, started.id, { from_seq: 0, asks: true });
   res.setHeader('X-Svc-Run-Id', started.id);
@@ -80,7 +80,7 @@ async function checkBefore({
     // The last run of a page may be damaged.
     if (hasCode(error, 'store_corrupt')) return;
     throw hasCode(error, 'run_unknown')
-      ? wrong('before', 'before must be the id of a run, such as the `next` of a page.')
+      ? invalidRequest('before', 'before must be the id of a run, such as the `next` of a page.')
       : error;
   });
 }
@@ -107,7 +107,10 @@ function position({ req, query: { from = 0 } }: Context<FromQuery>): number {
   const last = req.headers['last-event-id'];
   if (last === undefined || last === '') return from;
   if (typeof last !== 'string' || !/^\d{1,15}$/.test(last))
-    throw wrong('Last-Event-ID', 'Last-Event-ID must be the id of an event of this stream.');
+    throw invalidRequest(
+      'Last-Event-ID',
+      'Last-Event-ID must be the id of an event of this stream.',
+    );
   return Number(last) + 1;
 }
 
@@ -116,7 +119,7 @@ function position({ req, query: { from = 0 } }: Context<FromQuery>): number {
  */
 function checkPosition(req: Context['req'], from_seq: number, last_seq: number): void {
   if (from_seq <= last_seq + 1) return;
-  throw wrong(
+  throw invalidRequest(
     req.headers['last-event-id'] ? 'Last-Event-ID' : 'from',
     `The log has no such position yet: its last event is ${last_seq}.`,
   );
@@ -151,7 +154,7 @@ async function exportRun({
     const bytes = Buffer.from(text);
     text = '';
     // The page of events behind the piece is in memory while the write waits.
-    outflow.own(bytes.length + limits.store_page_bytes);
+    outflow.setOwnBytes(bytes.length + limits.store_page_bytes);
     await write(bytes);
   };
   try {

@@ -66,7 +66,7 @@ export interface Http {
    */
   hold(socket: Duplex): () => void;
   /** Counts a refusal for the log. */
-  refused(code: string): void;
+  countRefusal(code: string): void;
   /**
    * Resolves with the address as `http://host:port`, or `https://` with a certificate. Throws
    * port_in_use, address_refused.
@@ -103,9 +103,9 @@ export function createHttp(options: HttpOptions): Http {
   };
   const serve = async (route: Route, req: Request, res: ServerResponse) => {
     // One listener for all: each one more costs every request.
-    const ends = [traffic.begin(route.path, req.method ?? '', res)];
+    const endCallbacks = [traffic.begin(route.path, req.method ?? '', res)];
     res.once('close', () => {
-      for (const end of ends) end();
+      for (const end of endCallbacks) end();
     });
     enter(req, res, route.access);
     if (route.requestId !== undefined)
@@ -115,11 +115,11 @@ export function createHttp(options: HttpOptions): Http {
     if (route.access === 'token' || route.scope !== undefined)
       requireScope(admission, scopeOf(route));
     if (route.access === 'token') {
-      ends.push(admission.begin(), connections.hold(req.socket));
+      endCallbacks.push(admission.begin(), connections.hold(req.socket));
       const turn = unsent.writes.take(REQUEST_BYTES);
       if (turn !== undefined) await turn;
       if (req.socket.destroyed) return;
-      ends.push(endWith(admission.ended, res, limits.close_grace_ms));
+      endCallbacks.push(endWith(admission.ended, res, limits.close_grace_ms));
     }
     const { ended, trusted } = admission;
     await route.answer({
@@ -161,7 +161,7 @@ export function createHttp(options: HttpOptions): Http {
         ? concrete.get(path)?.some((route) => takes(route, method))
         : app.find(method, path).handlers.length > 0,
     );
-  const noMatch = (req: Request, res: ServerResponse) => {
+  const answerNoMatch = (req: Request, res: ServerResponse) => {
     enter(req, res);
     const methods = methodsOf(req.path);
     if (methods.length === 0)
@@ -174,7 +174,7 @@ export function createHttp(options: HttpOptions): Http {
   };
   const app: Polka = polka({
     onError: (thrown, req, res) => fail(thrown, req, res, errorsNear(routes, req.path)),
-    onNoMatch: noMatch,
+    onNoMatch: answerNoMatch,
   });
   const find = app.find.bind(app);
   const known = new Map<string, ReturnType<typeof find>>();
@@ -183,7 +183,7 @@ export function createHttp(options: HttpOptions): Http {
   for (const route of routes) {
     const handle = async (req: Request, res: ServerResponse) => {
       try {
-        if (route.path !== req.path && concrete.has(req.path)) noMatch(req, res);
+        if (route.path !== req.path && concrete.has(req.path)) answerNoMatch(req, res);
         else await serve(route, req, res);
       } catch (thrown) {
         fail(thrown, req, res, route.errors);
@@ -207,7 +207,7 @@ export function createHttp(options: HttpOptions): Http {
     server,
     accept,
     hold: connections.hold,
-    refused,
+    countRefusal: refused,
     listen: async (host, port) => {
       const address = await listen(
         server,
@@ -291,7 +291,7 @@ function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
   if (res.destroyed || res.writableLength < COUNTED_BYTES) return;
   const outflow = unsent.enter(() => res.destroy());
   res.once('close', () => outflow.leave());
-  outflow.own(res.writableLength);
+  outflow.setOwnBytes(res.writableLength);
 }
 
 /** The cost of a request among waiting writes: it reads the run, and opens a stream. */

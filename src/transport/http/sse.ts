@@ -2,7 +2,7 @@ import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
 import { followWithWaits, serverSentEvents } from '../stream/event-forms.ts';
-import { sendLive, whyCut } from '../stream/live.ts';
+import { cutReasonOf, sendLive } from '../stream/live.ts';
 import type { Context } from './route.ts';
 
 /**
@@ -23,18 +23,21 @@ export async function streamRun(
   const { runtime } = context;
   await streamEvents(context, run_id, async ({ signal, outflow, write, offer }) => {
     const report = (wait: RunWait) => offer(waitText(wait));
-    let over = false;
+    let isOver = false;
     const form = serverSentEvents;
     const following = { form, from_seq, signal, ready: () => outflow.reserve() };
     for await (const { page, events } of followWithWaits(runtime, run_id, following, report)) {
       const { body } = page;
       outflow.hold(body);
-      await write(body.of(events));
+      await write(body.bytesOf(events));
       outflow.release(body);
-      over = isTerminalEvent(events.at(-1)?.type ?? '');
+      isOver = isTerminalEvent(events.at(-1)?.type ?? '');
     }
-    if (!over)
-      throw whyCut(context, 'The daemon stops. Continue with Last-Event-ID after its next start.');
+    if (!isOver)
+      throw cutReasonOf(
+        context,
+        'The daemon stops. Continue with Last-Event-ID after its next start.',
+      );
     const { error } = asks ? await runtime.runs.get(run_id) : { error: null };
     return error === null ? null : fromBody(error);
   });

@@ -4,7 +4,7 @@ import { type Operation, operations, RecordBytes } from '../../runtime/index.ts'
 import { createMethods, type Reply } from '../control/methods.ts';
 import { sendBytes } from '../http/reply.ts';
 import { type Context, route } from '../http/route.ts';
-import { answerEnds, clientOf } from '../http/run-request.ts';
+import { answerEndSignal, clientOf } from '../http/run-request.ts';
 import { sendLive } from '../stream/live.ts';
 import type { Perform } from './tools.ts';
 
@@ -36,14 +36,14 @@ async function answerMessage(context: Context<unknown, object>): Promise<void> {
   const call = createMethods({ runtime, limits, home: null as never, by: clientOf(req) });
   const perform: Perform = async (name, params, { event, signal }) => {
     const slice: Reply['slice'] = async ({ page: { body }, events }) => {
-      for (const one of events) await event(JSON.parse(String(body.of([one]))));
+      for (const one of events) await event(JSON.parse(String(body.bytesOf([one]))));
     };
     const { large, streams }: Operation = operations[name];
     const make = () => call(name, params, { signal, event, slice });
-    const result = await (large && !streams ? unsent.whole(make) : make());
+    const result = await (large && !streams ? unsent.makeWhole(make) : make());
     return result instanceof RecordBytes ? JSON.parse(String(Buffer.from(result.bytes))) : result;
   };
-  const gone = answerEnds(context);
+  const gone = answerEndSignal(context);
   const { fetch } = createMcpHandler(() =>
     mcpServer({
       version: runtime.health().version,

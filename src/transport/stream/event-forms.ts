@@ -21,7 +21,7 @@ export class EventData implements SharedBytes {
   }
 
   /** Its data must not be changed. */
-  of({ index }: PagedEvent): StoredEvent {
+  storedOf({ index }: PagedEvent): StoredEvent {
     return this.stored[index] as StoredEvent;
   }
 }
@@ -59,7 +59,7 @@ export class Frames implements SharedBytes {
   }
 
   /** The frames of these events, which follow each other, without a copy. */
-  of(events: readonly PagedEvent[]): Buffer {
+  bytesOf(events: readonly PagedEvent[]): Buffer {
     const [first, last] = [events[0]?.index ?? 0, events.at(-1)?.index ?? -1];
     return this.bytes.subarray(this.starts[first], this.starts[last + 1]);
   }
@@ -142,9 +142,9 @@ export async function* followWithWaits<B extends Sized>(
   let isWatching = false;
   const watch = () => {
     isWatching = true;
-    const placed = (queue_position: number | null) =>
+    const reportPlace = (queue_position: number | null) =>
       queue_position === null || void report({ queue_position });
-    runtime.queue.watch(id, placed, over.signal);
+    runtime.queue.watch(id, reportPlace, over.signal);
     endLoads = runtime.loads.watch(id, (loading) => void report({ loading }));
   };
   if (following.from_seq > (await runtime.runs.head(id)).seq) watch();

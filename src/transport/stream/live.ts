@@ -112,7 +112,7 @@ export async function sendLive(
 }
 
 /** Why an answer ends before its run. The client may be gone; then nothing reads it. */
-export function whyCut({ ended }: Pick<Context, 'ended'>, message?: string): Error {
+export function cutReasonOf({ ended }: Pick<Context, 'ended'>, message?: string): Error {
   if (ended.aborted) return ended.reason;
   return new SvcError('daemon_stopping', message);
 }

@@ -7,10 +7,10 @@
  */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
   const last = waiting.get(signal) ?? listen(signal);
-  const mine: Wait = { call, before: last.before, after: last };
-  mine.before.after = mine;
-  last.before = mine;
-  return () => leave(mine);
+  const entry: Wait = { call, before: last.before, after: last };
+  entry.before.after = entry;
+  last.before = entry;
+  return () => leave(entry);
 }
 
 interface Wait {

@@ -17,7 +17,7 @@ export interface Outflow {
   hold(shared: SharedBytes): void;
   release(shared: SharedBytes): void;
   /** Sets the connection's own bytes. */
-  own(bytes: number): void;
+  setOwnBytes(bytes: number): void;
   /**
    * Resolves when the bytes may be written; undefined when they may be at once. The connection may
    * have closed by then.
@@ -73,7 +73,7 @@ export class UnsentBytes {
    * one time. Otherwise many requests would read their records before the first one counts. Throws
    * busy when too much is unsent.
    */
-  whole<T>(make: () => Promise<T>): Promise<T> {
+  makeWhole<T>(make: () => Promise<T>): Promise<T> {
     return this.wholeAnswers(async () => {
       // The store's thread answers many requests in one turn, and all answers would be made in it.
       await this.writes.take(TURN_BYTES);
@@ -105,7 +105,7 @@ export class UnsentBytes {
     return {
       hold: (shared) => this.hold(connection, shared),
       release: (shared) => this.release(connection, shared),
-      own: (bytes) => this.own(connection, bytes),
+      setOwnBytes: (bytes) => this.own(connection, bytes),
       turn: (bytes) => writes.take(bytes),
       reserve: () => writes.reserve(),
       leave: () => this.leave(connection),
@@ -203,8 +203,8 @@ export class Writes {
   /** Resolves when the next write may run, whose bytes are not known; undefined when it may now. */
   reserve(): Promise<void> | undefined {
     const wait = this.budget.take(0);
-    if (wait !== undefined) return wait.then(() => this.granted());
-    this.granted();
+    if (wait !== undefined) return wait.then(() => this.grantTurn());
+    this.grantTurn();
     return undefined;
   }
 
@@ -217,7 +217,7 @@ export class Writes {
     return undefined;
   }
 
-  private granted(): void {
+  private grantTurn(): void {
     this.reserved = this.budget.turn;
   }
 }

@@ -1,4 +1,4 @@
-import { wrong } from '../../contract/check.ts';
+import { invalidRequest } from '../../contract/check.ts';
 import type { Limits } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';
@@ -22,7 +22,7 @@ export function parseLogQuery(target: string, limits: Limits, now: number): LogQ
   } = readQuery(target, logQuery(limits.log_tail_lines));
   const after = since === undefined ? undefined : parseSince(since, now);
   if (after === null)
-    throw wrong('since', 'since must be an RFC 3339 time, or an age such as 10m.');
+    throw invalidRequest('since', 'since must be an RFC 3339 time, or an age such as 10m.');
   return {
     ...query,
     follow,

@@ -7,7 +7,7 @@ export async function sendAll(
   texts: readonly string[],
   outflow: Outflow,
 ): Promise<boolean> {
-  outflow.own(texts.reduce((bytes, { length }) => bytes + length, 0));
+  outflow.setOwnBytes(texts.reduce((bytes, { length }) => bytes + length, 0));
   for (const [index, text] of texts.entries()) {
     if (socket.readyState !== socket.OPEN) return false;
     const last = index === texts.length - 1;
@@ -15,7 +15,7 @@ export async function sendAll(
       await new Promise<void>((resolve) => socket.send(text, () => resolve()));
     else socket.send(text);
   }
-  outflow.own(0);
+  outflow.setOwnBytes(0);
   return true;
 }
 

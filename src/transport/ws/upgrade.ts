@@ -46,7 +46,7 @@ export interface Listener {
   /** Keeps a connection for a follower. Throws too_many_connections. */
   hold(socket: Duplex): () => void;
   /** Counts a refusal for the log. */
-  refused(code: string): void;
+  countRefusal(code: string): void;
 }
 
 export interface Sockets {
@@ -81,7 +81,7 @@ const FAILED = 1011;
 const TRY_AGAIN_LATER = 1013;
 
 export function attachSockets(
-  { server, hold, refused }: Listener,
+  { server, hold, countRefusal: refused }: Listener,
   options: SocketOptions,
 ): Sockets {
   const { limits, log, runtime, unsent = new UnsentBytes(limits, log) } = options;
@@ -199,7 +199,7 @@ export function attachSockets(
       // The close frame is sent. Waiting for its answer would read the rest of the message.
       client.terminate();
     });
-    const heard = keepAlive(client, limits.heartbeat_ms);
+    const markAlive = keepAlive(client, limits.heartbeat_ms);
     const over = new AbortController();
     // A composite signal costs more at each wait for an event.
     const endClosing = onAbort(closing.signal, () => over.abort());
@@ -223,7 +223,7 @@ export function attachSockets(
     });
     try {
       const { signal } = over;
-      await send({ client, connection, outflow, heard, signal, gone: left.signal });
+      await send({ client, connection, outflow, heard: markAlive, signal, gone: left.signal });
       client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
       const error = asSvcError(thrown);
@@ -272,12 +272,12 @@ function keepAlive(socket: WebSocket, every_ms: number): () => void {
     unanswered += 1;
     socket.ping();
   }, every_ms);
-  const heard = () => {
+  const markAlive = () => {
     unanswered = 0;
   };
-  socket.on('pong', heard);
+  socket.on('pong', markAlive);
   socket.once('close', () => clearInterval(timer));
-  return heard;
+  return markAlive;
 }
 
 /**
@@ -326,7 +326,7 @@ async function sendEvents(
   connection: Duplex,
   slices: AsyncIterable<EventSlice<Frames>>,
   outflow: Outflow,
-  heard: () => void,
+  markAlive: () => void,
 ): Promise<void> {
   for await (const { page, events } of slices) {
     if (client.readyState !== client.OPEN) return;
@@ -336,7 +336,7 @@ async function sendEvents(
       await outflow.turn(frames.reduce((bytes, { length }) => bytes + length, 0));
       if (client.readyState !== client.OPEN) return;
       await write(connection, frames);
-      heard();
+      markAlive();
     }
     outflow.release(body);
   }

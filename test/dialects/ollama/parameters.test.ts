@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { options as table } from '../../../src/contract/options.ts';
-import { inputOf, inRequest, keepAliveMs } from '../../../src/dialects/ollama/parameters.ts';
+import { inputOf, keepAliveMs, toRequestError } from '../../../src/dialects/ollama/parameters.ts';
 import { SvcError } from '../../../src/errors.ts';
 
 test('keep_alive is a time with a unit, seconds, or below zero for ever', () => {
@@ -69,7 +69,7 @@ test('an error has the names of the request that was sent, and keeps all other w
       param,
       ...(status === undefined ? {} : { status }),
     });
-    const { message: words, param: field } = inRequest(error, as) as SvcError;
+    const { message: words, param: field } = toRequestError(error, as) as SvcError;
     return [field, words];
   };
   for (const as of ['chat', 'generate'] as const)

@@ -1,7 +1,7 @@
 import type { Responses } from 'openai/resources/responses/responses';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { continuedBy } from '../../../src/dialects/openai/responses/approvals.ts';
+import { continueWithApprovals } from '../../../src/dialects/openai/responses/approvals.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { HOME } from '../../../src/runtime/principal/principal.ts';
 import { Digests } from '../../../src/runtime/runs/keys.ts';
@@ -270,7 +270,7 @@ test('a token with run decides nothing; it goes on once a person has decided', a
   const [wish] = itemsOf(first, 'mcp_approval_request');
   const body = { input: [answerTo(wish?.id ?? '')] };
   const as = (runtime: typeof worker, input: object = body) =>
-    continuedBy(runtime, input as Parameters<typeof continuedBy>[1]).then(
+    continueWithApprovals(runtime, input as Parameters<typeof continueWithApprovals>[1]).then(
       (response) => response?.source.part,
       ({ code, hint }: SvcError) => [code, hint.includes('svc approvals allow')],
     );

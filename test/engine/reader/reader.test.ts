@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type OutputPart, type Piece, partsAfter } from '../../../src/contract/messages/parts.ts';
 import { GENERIC } from '../../../src/engine/forms/calls.ts';
-import { named, type ThoughtRow } from '../../../src/engine/forms/form.ts';
+import { namedCalls, type ThoughtRow } from '../../../src/engine/forms/form.ts';
 import { NAME } from '../../../src/engine/forms/pattern.ts';
 import { TAGS } from '../../../src/engine/forms/thoughts.ts';
 import { Delivery } from '../../../src/engine/reader/answer.ts';
@@ -158,7 +158,7 @@ test('a call that is cut off keeps its arguments so far', () => {
 
 test('a call without arguments has an empty object', () => {
   const head = ['[', NAME, ']('] as const;
-  const row = named({ families: '', marks: [], open: head, head, close: ')' });
+  const row = namedCalls({ families: '', marks: [], open: head, head, close: ')' });
   const form = { ...PLAIN, calls: { ...calls, rows: [row], tools: [tool('now')] } };
   assert.equal(readEachWay(form, '[now]() Good.').parts, [
     { type: 'tool_call', id: 'call_0', name: 'now', arguments: '{}' },

@@ -147,7 +147,7 @@ on('a node whose epoch is not the present one changes nothing', () =>
       () => a.claims.claim(ANY),
       () => a.claims.claimRun('run_2'),
       () => a.claims.reserveKey('k', 'run_3'),
-      () => a.claims.asks(),
+      () => a.claims.listCancels(),
     ])
       assert.is(await codeOf(late()), 'lease_lost');
     assert.is(await b.claims.ownerOf('run_1'), 'a');
@@ -225,10 +225,10 @@ on('a cancel is heard by the owner of the run, until the run ends', () =>
     await b.claims.ask('run_1', 'http');
     await waitFor('the notice', () => heard.length > 1);
     assert.equal(heard[1], { last_seq: 0, streams: [], waiting: false, asks: true });
-    assert.equal(await a.claims.asks(), [{ run_id: 'run_1', by: 'http' }]);
-    assert.equal(await b.claims.asks(), []);
+    assert.equal(await a.claims.listCancels(), [{ run_id: 'run_1', by: 'http' }]);
+    assert.equal(await b.claims.listCancels(), []);
     await a.connections.read('update svc_runs set finished = true');
-    assert.equal(await a.claims.asks(), []);
+    assert.equal(await a.claims.listCancels(), []);
     assert.equal(await a.connections.read('select run_id from svc_asks'), []);
     over.abort();
   }),

@@ -97,7 +97,7 @@ export class MemoryFleet {
         if (this.keys.get(key)?.run_id === run_id) this.keys.delete(key);
       }),
       ask: call((run_id, by) => this.ask(run_id, by)),
-      asks: call(() => this.asksOf(held())),
+      listCancels: call(() => this.asksOf(held())),
       lastSeq: call(() => this.log.lastSeq),
       time: call(() => this.now()),
       onChange: (listener, signal) => {

@@ -353,14 +353,14 @@ function testKeys(fleet: FleetTest): void {
     await b.fleet.ask('unknown', 'http');
     await heard.promise;
     listening.abort();
-    assert.equal(await a.fleet.asks(), [{ run_id: 'run_1', by: 'http' }]);
-    assert.equal(await b.fleet.asks(), []);
+    assert.equal(await a.fleet.listCancels(), [{ run_id: 'run_1', by: 'http' }]);
+    assert.equal(await b.fleet.listCancels(), []);
     // It stays with the run, wherever that goes, until its end.
     await a.fleet.release(['run_1']);
     await b.fleet.claimRun('run_1');
-    assert.equal(await b.fleet.asks(), [{ run_id: 'run_1', by: 'http' }]);
+    assert.equal(await b.fleet.listCancels(), [{ run_id: 'run_1', by: 'http' }]);
     await b.append(next('b', 2, run('run_1', { state: 'cancelled', finished: true })));
-    assert.equal(await b.fleet.asks(), []);
+    assert.equal(await b.fleet.listCancels(), []);
   });
 }
 

@@ -94,7 +94,10 @@ test('a wrong adapter is refused by its name, with the reason', async () => {
       'The adapter strange does not fit: it is for the architecture qwen2, and this is llama.',
   });
   adapters = [makeAdapter('other', 1, [['general.type', 'string', 'model']])];
-  assert.match((await refusal()).message, 'The adapter other does not fit: it is not a LoRA adapter.');
+  assert.match(
+    (await refusal()).message,
+    'The adapter other does not fit: it is not a LoRA adapter.',
+  );
   adapters = [join(local.folder, 'none.gguf')];
   assert.match((await refusal()).message, 'none.gguf does not fit: it is not a GGUF file');
 });

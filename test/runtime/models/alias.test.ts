@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ModelPresets } from '../../../src/config/presets.ts';
 import type { RunInput } from '../../../src/contract/contract.ts';
-import { createdIn, withPreset } from '../../../src/runtime/models/alias.ts';
+import { loadedAliasesOf, withPreset } from '../../../src/runtime/models/alias.ts';
 import { chooseRoutes } from '../../../src/runtime/runs/route.ts';
 
 /** What a created model asks for, where a request says nothing itself. */
@@ -65,7 +65,7 @@ test('a text that is continued gets none of them, and what is no option is no fi
 
 test('an alias with its own template is asked by its own name at the local engine', () => {
   const aliases = { mario: 'local/base', plain: 'local/base' };
-  assert.equal(createdIn({ aliases, alias_presets: presets }), [
+  assert.equal(loadedAliasesOf({ aliases, alias_presets: presets }), [
     { name: 'mario', model: 'local/base', chat_template: 'chatml' },
   ]);
   const config = {

@@ -200,7 +200,7 @@ test('before the log is open a conversation is neither read nor changed, and may
     kernel,
     store,
     config: loadConfig(NOWHERE, { env: {} }),
-    conversations: { alone: () => assert.unreachable('it is changed') as never },
+    conversations: { runExclusive: () => assert.unreachable('it is changed') as never },
     head: () => assert.unreachable('it is read') as never,
   });
   const refused = (work: Promise<unknown>) => work.catch((error: SvcError) => error);

@@ -38,7 +38,7 @@ test('a call that ends each boot before it is decided is lost at the fourth star
         asked += 1;
         return isPoison ? new Promise<never>(() => {}) : { problem: null };
       },
-      warm() {},
+      warmUp() {},
     },
   };
   const first = await bootRuntime(options);

@@ -125,8 +125,8 @@ test('a start reads no run of a long queue, and what asks for one of them waits 
   const record = await one.record('run_159');
   assert.equal([record.id, record.state, isThere('run_159')], ['run_159', 'queued', false]);
   assert.is(await codeOf(one.record('run_999')), 'not_ready');
-  assert.is(await codeOf(one.absent('run_999')), 'not_ready');
-  const asked = [one.absent('run_159'), one.cancel('run_159' as RunKey), one.recovered()];
+  assert.is(await codeOf(one.awaitAbsent('run_999')), 'not_ready');
+  const asked = [one.awaitAbsent('run_159'), one.cancel('run_159' as RunKey), one.whenRecovered()];
   const answered = asked.map((answer) => answer.then(() => isThere('run_159')));
   await recoverQueue();
   assert.equal(await Promise.all(answered), [true, true, true]);
@@ -149,7 +149,7 @@ test('a daemon that stops before the queue is recovered leaves the rest to the n
     made: () => Promise.reject(new SvcError('daemon_stopping')),
   });
   const one = new OneDaemon({ durableSeq: 0, subscribe() {} }, scheduler.unrecovered, store);
-  const waits = one.absent('run_159');
+  const waits = one.awaitAbsent('run_159');
   assert.is(await codeOf(rest()), 'daemon_stopping');
   await waits;
   assert.equal([scheduler.queued, scheduler.unrecovered.size], [10, 0]);

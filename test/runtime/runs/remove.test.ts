@@ -45,7 +45,7 @@ test('a follower of the log gets nothing of a removed run from memory', async ()
       form: eventData,
       signal: leaving.signal,
     }))
-      for (const event of events) text += JSON.stringify(page.body.of(event).data);
+      for (const event of events) text += JSON.stringify(page.body.storedOf(event).data);
     return text;
   };
   // While one client follows, others share its pages.

@@ -59,7 +59,7 @@ export async function bootReal(
     log,
     unsent,
     routes: options.routes ?? routes,
-    configuration: new LiveConfig({ config, reload: () => config, changed: () => {} }),
+    configuration: new LiveConfig({ config, reload: () => config, onChange: () => {} }),
   });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {

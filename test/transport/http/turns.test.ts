@@ -92,7 +92,7 @@ test('an event for many followers of the log is written over several turns', asy
 test('answers with texts of runs are refused as busy while clients leave too much unread', async () => {
   await writeRun('run_x3');
   const outflow = real.unsent.enter(() => {});
-  outflow.own(real.config.limits.unsent_bytes * 0.8);
+  outflow.setOwnBytes(real.config.limits.unsent_bytes * 0.8);
   for (const path of [
     '/v1/runs',
     '/v1/runs/run_x3',

@@ -25,20 +25,20 @@ test('each form has the record of each event, in one piece of bytes', () => {
   const stored = [event(1), event(2, 'line\nline\u2028😀'), event(3)];
   const { events, body: sent } = new EventPage(stored, serverSentEvents);
   assert.is(
-    sent.of(events.slice(1, 2)).toString(),
+    sent.bytesOf(events.slice(1, 2)).toString(),
     `id: 2\nevent: run.output_appended\ndata: ${JSON.stringify(toRecord(stored[1] as StoredEvent))}\n\n`,
   );
-  assert.is(sent.of(events).length, sent.size);
-  assert.is(sent.of(events.slice(1)).buffer, sent.bytes.buffer, 'without a copy');
-  assert.is(sent.of([]).length, 0);
+  assert.is(sent.bytesOf(events).length, sent.size);
+  assert.is(sent.bytesOf(events.slice(1)).buffer, sent.bytes.buffer, 'without a copy');
+  assert.is(sent.bytesOf([]).length, 0);
   const { body: json } = new EventPage(stored, eventJson);
   assert.equal(
-    events.map((one) => JSON.parse(json.of([one]).toString())),
+    events.map((one) => JSON.parse(json.bytesOf([one]).toString())),
     stored.map(toRecord),
   );
   const { body: data } = new EventPage(stored, eventData);
   assert.equal(
-    events.map((one) => data.of(one)),
+    events.map((one) => data.storedOf(one)),
     stored,
   );
 });
@@ -54,7 +54,7 @@ test('the messages of a WebSocket have each length that a frame can have', () =>
 test('parts have whole frames, and leave out the events that are not wanted', () => {
   const stored = Array.from({ length: 20 }, (_, index) => event(index + 1, 'x'.repeat(100)));
   const { events, body: messages } = new EventPage(stored, socketMessages);
-  const one = messages.of(events.slice(0, 1)).length;
+  const one = messages.bytesOf(events.slice(0, 1)).length;
   const wanted = events.filter(({ seq }) => seq !== 3 && seq !== 18);
   const parts = [...messages.parts(wanted, 6 * one)];
   assert.equal(

@@ -30,11 +30,11 @@ test('few answers are made at a time, and the next one is refused when too much 
   const { promise: read, resolve: finish } = Promise.withResolvers<void>();
   let [making, most] = [0, 0];
   const ask = (name: string) =>
-    unsent.whole(async () => {
+    unsent.makeWhole(async () => {
       making += 1;
       most = Math.max(most, making);
       await read;
-      enter(name).own(200);
+      enter(name).setOwnBytes(200);
       making -= 1;
     });
   const answers = Promise.allSettled(Array.from({ length: 20 }, (_, index) => ask(String(index))));
@@ -73,18 +73,18 @@ test('above the bound the connection with the most bytes for longest is closed, 
 
 test('a connection with more bytes than the bound is itself closed', () => {
   const { unsent, enter, cut } = open(1000);
-  enter('large').own(1001);
+  enter('large').setOwnBytes(1001);
   assert.equal([cut, unsent.bytes], [['large'], 0]);
 });
 
 test('new answers are refused from three quarters of the bound, with a time to retry', () => {
   const { unsent, enter, admits } = open(1000);
   const outflow = enter('a');
-  outflow.own(749);
+  outflow.setOwnBytes(749);
   assert.is(admits(), 'yes');
-  outflow.own(750);
+  outflow.setOwnBytes(750);
   assert.is(admits(), 'busy');
-  outflow.own(10);
+  outflow.setOwnBytes(10);
   assert.equal([admits(), unsent.bytes], ['yes', 10]);
 });
 
@@ -103,7 +103,7 @@ test('a late or repeated release changes nothing', () => {
   b.release(page);
   b.leave();
   b.hold(page);
-  b.own(5);
+  b.setOwnBytes(5);
   assert.equal([unsent.bytes, page.holders], [0, 0]);
 });
 

@@ -1,4 +1,4 @@
-import { wrong } from '../../../contract/check.ts';
+import { invalidRequest } from '../../../contract/check.ts';
 import { approvalId } from '../../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/index.ts';
@@ -17,7 +17,7 @@ import { servedId } from './served-items.ts';
  * A repeated decision is not a new one, so a client may send its request again. Once a person has
  * decided, so may a client whose token cannot decide.
  */
-export async function continuedBy(
+export async function continueWithApprovals(
   runtime: Pick<Runtime, 'runs' | 'approvals'>,
   { input, previous_response_id, background }: ResponseInput,
 ): Promise<ResponseEvents | null> {
@@ -34,13 +34,13 @@ export async function continuedBy(
     },
   );
   const idOf = (call: number) => servedId('mcpr', run_id, call);
-  const wantedBy = ({ served }: ResponseEvents) => {
+  const wantedIdsOf = ({ served }: ResponseEvents) => {
     const ids = served.asked.at(-1)?.map(({ call }) => idOf(call)) ?? [];
     return ids.includes(first.approval_request_id) ? ids : [];
   };
   const all = new ResponseEvents({ ...source, part: ALL });
-  const response = await foldOf(runtime, all, (now) => wantedBy(now).length > 0);
-  const wanted = wantedBy(response);
+  const response = await foldOf(runtime, all, (now) => wantedIdsOf(now).length > 0);
+  const wanted = wantedIdsOf(response);
   const { tool_calls = [] } = await runtime.runs.get(run_id);
   const decided = answers.map((answer, index) => {
     const { approval_request_id: id } = answer;
@@ -48,21 +48,24 @@ export async function continuedBy(
     if (!call) throw unknownRequest(at(index), answer);
     return { ...answer, call };
   });
-  const left = wanted.filter((id) => !decided.some(({ call }) => idOf(call.call) === id));
-  if (left.length > 0) throw unanswered(left);
+  const undecided = wanted.filter((id) => !decided.some(({ call }) => idOf(call.call) === id));
+  if (undecided.length > 0) throw unansweredError(undecided);
   const asking = responseId({ run_id, part: response.served.asked.length - 1 });
   if (previous_response_id != null && previous_response_id !== asking)
-    throw wrong(
+    throw invalidRequest(
       'previous_response_id',
       `previous_response_id must be ${asking}: that response has the requests.`,
     );
   const wasBackground = source.fields.background === true;
   if (background != null && background !== wasBackground)
-    throw wrong('background', `background must be ${wasBackground}: the same run continues.`);
+    throw invalidRequest(
+      'background',
+      `background must be ${wasBackground}: the same run continues.`,
+    );
   // A denied call begins nothing, so the run still waits until all is decided.
   for (const answer of decided.toSorted((a, b) => Number(a.approve) - Number(b.approve)))
     await decide(runtime, run_id, answer);
-  response.goOn();
+  response.beginNext();
   return response;
 }
 
@@ -97,7 +100,7 @@ async function decide(
 
 function unknownRequest(at: string, { approval_request_id: id }: Named): SvcError {
   const shown = JSON.stringify(id.slice(0, 80));
-  return wrong(
+  return invalidRequest(
     `${at}.approval_request_id`,
     `${at}.approval_request_id ${shown} names no approval request of a response of svc.`,
   );
@@ -105,8 +108,8 @@ function unknownRequest(at: string, { approval_request_id: id }: Named): SvcErro
 type Named = { approval_request_id: string };
 
 /** Requests of a response that its client has to answer. */
-export function unanswered(ids: readonly string[]): SvcError {
-  return wrong(
+export function unansweredError(ids: readonly string[]): SvcError {
+  return invalidRequest(
     'input',
     `input must end with an mcp_approval_response for each of: ${ids.join(', ')}.`,
   );

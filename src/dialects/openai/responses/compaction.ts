@@ -1,4 +1,4 @@
-import { wrong } from '../../../contract/check.ts';
+import { invalidRequest } from '../../../contract/check.ts';
 import type { Message, OutputPart, TextPart } from '../../../contract/messages/parts.ts';
 
 /**
@@ -12,7 +12,7 @@ import type { Message, OutputPart, TextPart } from '../../../contract/messages/p
 const BEGIN = 'svc-summary-1:';
 
 /** The form in which clients get a summary. */
-export function sealed(answer: readonly OutputPart[]): string {
+export function sealSummary(answer: readonly OutputPart[]): string {
   const texts = answer.map((part) => (part.type === 'text' ? part.text : ''));
   return BEGIN + texts.join('').trim();
 }
@@ -22,7 +22,7 @@ export function sealed(answer: readonly OutputPart[]): string {
  */
 export function summaryPart(encrypted_content: string, at: string): TextPart {
   if (!encrypted_content.startsWith(BEGIN))
-    throw wrong(
+    throw invalidRequest(
       `${at}.encrypted_content`,
       `${at}.encrypted_content is of another service, which alone can read it. Send the ` +
         'conversation itself.',

@@ -1,6 +1,6 @@
 import type { Failure } from '../../../../machines/events.ts';
 import type { DeadlineName, Usage } from '../../../../machines/run/context.ts';
-import { timedOut } from '../../../../machines/run/context.ts';
+import { timeoutError } from '../../../../machines/run/context.ts';
 import { hasEnded, type ToolCall } from '../../../../machines/tool-call.ts';
 import type { Completion, Target } from '../../../contract/events.ts';
 import type { OutputPart, RunOutput, TokenLogprob } from '../../../contract/messages/parts.ts';
@@ -12,7 +12,6 @@ import {
   at,
   compactionItem,
   contentOf,
-  emptied,
   type Item,
   type ItemStatus,
   isHidden,
@@ -22,7 +21,8 @@ import {
   itemsBefore,
   logprobOf,
   NAMES,
-  placeIn,
+  textIndexOf,
+  withoutContent,
 } from './items.ts';
 import {
   CANCELLED,
@@ -32,7 +32,7 @@ import {
   type ResponseState,
   type ResponseStatus,
   responseObject,
-  without,
+  subtractUsage,
 } from './object.ts';
 import { answerItem, approvalItem, callItem, endOf, listItems } from './served-items.ts';
 import { type SentNames, sentName } from './tools.ts';
@@ -106,7 +106,7 @@ export class ResponseEvents {
   }
 
   /** Begins the response that follows the one that just asked for approvals. */
-  goOn(): void {
+  beginNext(): void {
     this.before = 0;
     this.source = { ...this.source, part: this.served.asked.length };
   }
@@ -158,43 +158,43 @@ export class ResponseEvents {
       if (asked.at(-1)?.some((one) => one.call === call.call))
         this.answers.push(answerItem(this.source, call));
     const events = [
-      ...(begins ? this.continued(event.at) : []),
-      ...changed.flatMap((call) => this.called(call)),
-      ...this.own(event),
-      ...(asked.length > pauses ? this.paused(event.at, asked.at(-1) ?? []) : []),
+      ...(begins ? this.continueResponse(event.at) : []),
+      ...changed.flatMap((call) => this.updateCall(call)),
+      ...this.handleOwnEvent(event),
+      ...(asked.length > pauses ? this.pauseForApprovals(event.at, asked.at(-1) ?? []) : []),
     ];
     return isOfThis ? events : [];
   }
 
-  private own({ type, at, data }: RunLogEvent): ResponseEvent[] {
+  private handleOwnEvent({ type, at, data }: RunLogEvent): ResponseEvent[] {
     switch (type) {
       case 'run.accepted':
         if (data.request !== undefined) this.moveTo(data.request as Target);
-        return this.whole('created', ...(this.source.fields.background ? ['queued'] : []));
+        return this.makeEvents('created', ...(this.source.fields.background ? ['queued'] : []));
       case 'run.started':
         if (this.started) return [];
         this.started = true;
         this.state = { ...this.state, status: 'in_progress' };
-        return [...this.whole('in_progress'), ...this.listed()];
+        return [...this.makeEvents('in_progress'), ...this.listServerTools()];
       case 'run.attempt_failed':
         if (data.next !== undefined) this.moveTo(data.next as Target);
         return [];
       case 'run.output_appended':
         return this.piece(data as unknown as RunOutput);
       case 'run.turn_completed':
-        return this.turned(data.usage as Usage);
+        return this.endTurn(data.usage as Usage);
       case 'run.deadline_passed':
-        this.timeout = timedOut(data.deadline as DeadlineName);
+        this.timeout = timeoutError(data.deadline as DeadlineName);
         return [];
       case 'run.completed':
-        return this.completed(at, data as unknown as Completion);
+        return this.completeResponse(at, data as unknown as Completion);
       case 'run.failed':
       case 'run.interrupted':
-        return this.failed('failed', data.error as Failure);
+        return this.failResponse('failed', data.error as Failure);
       case 'run.timed_out':
-        return this.failed('failed', this.timeout);
+        return this.failResponse('failed', this.timeout);
       case 'run.cancelled':
-        return this.failed('cancelled', CANCELLED);
+        return this.failResponse('cancelled', CANCELLED);
       default:
         return [];
     }
@@ -205,23 +205,24 @@ export class ResponseEvents {
   }
 
   /** The events that have the whole response. */
-  private whole(...types: string[]): ResponseEvent[] {
+  private makeEvents(...types: string[]): ResponseEvent[] {
     return types.map((type) => this.event(`response.${type}`, { response: this.response() }));
   }
 
   /** A response that continues the run of the previous one. */
-  private continued(at: number): ResponseEvent[] {
+  private continueResponse(at: number): ResponseEvent[] {
     this.source = { ...this.source, created_at: at };
-    return this.whole('created', 'in_progress');
+    return this.makeEvents('created', 'in_progress');
   }
 
-  private listed(): ResponseEvent[] {
-    const shown = (item: Item) => this.atOnce(item, { ...item, tools: [] }, 'mcp_list_tools');
-    return listItems(this.source).flatMap(shown);
+  private listServerTools(): ResponseEvent[] {
+    const toEvents = (item: Item) =>
+      this.addWholeItem(item, { ...item, tools: [] }, 'mcp_list_tools');
+    return listItems(this.source).flatMap(toEvents);
   }
 
   /** The events of an item that is whole at once. `of`: the name of its events. */
-  private atOnce(item: Item, first: Item = item, of?: string): ResponseEvent[] {
+  private addWholeItem(item: Item, first: Item = item, of?: string): ResponseEvent[] {
     const output_index = this.output.push(() => item) - 1;
     const place = { item_id: item.id, output_index };
     return [
@@ -234,7 +235,7 @@ export class ResponseEvents {
   }
 
   /** The events of a call that svc carries out, after it has changed. */
-  private called(call: ToolCall): ResponseEvent[] {
+  private updateCall(call: ToolCall): ResponseEvent[] {
     if (!isShown(call)) return [];
     const item = callItem(this.source, call);
     const known = this.places.get(call.call);
@@ -264,12 +265,12 @@ export class ResponseEvents {
   }
 
   /** The run does nothing but wait for these approvals. */
-  private paused(at: number, asked: readonly ToolCall[]): ResponseEvent[] {
-    const requests = asked.flatMap((call) => this.atOnce(approvalItem(this.source, call)));
+  private pauseForApprovals(at: number, asked: readonly ToolCall[]): ResponseEvent[] {
+    const requests = asked.flatMap((call) => this.addWholeItem(approvalItem(this.source, call)));
     const usage = sumOf(this.usages.slice(this.used));
     const ended = { status: 'completed', finish_reason: 'tool_calls', completed_at: at } as const;
     this.state = { ...this.state, ...ended, usage };
-    const completed = this.whole('completed');
+    const completed = this.makeEvents('completed');
     if (this.before === 0) return [...requests, ...completed];
     this.said = this.conversation;
     this.answers = [];
@@ -305,12 +306,12 @@ export class ResponseEvents {
 
   private begin(index: number, part: OutputPart): ResponseEvent[] {
     const of = [this.source.run_id, part, this.earlier + index] as const;
-    const before = itemsBefore(...of).flatMap((each) => this.atOnce(each));
+    const before = itemsBefore(...of).flatMap((each) => this.addWholeItem(each));
     const isCustom = part.type === 'tool_call' && sentName(this.names, part.name).custom === true;
     const shown: Shown = {
       id: itemId(...of),
       output_index: this.output.length,
-      part: emptied(part),
+      part: withoutContent(part),
       logprobs: [],
       reader: isCustom ? new InputReader() : null,
       ended: null,
@@ -329,7 +330,7 @@ export class ResponseEvents {
 
   private delta(shown: Shown, delta: string, logprobs: readonly TokenLogprob[]): ResponseEvent {
     const { part } = shown;
-    const place = { ...at(shown), ...placeIn(part), delta };
+    const place = { ...at(shown), ...textIndexOf(part), delta };
     if (part.type === 'tool_call') return this.event(`response.${callName(shown)}.delta`, place);
     return part.type === 'text'
       ? this.event('response.output_text.delta', { ...place, logprobs: logprobs.map(logprobOf) })
@@ -343,7 +344,7 @@ export class ResponseEvents {
     this.open = null;
     const { part, logprobs } = shown;
     if (isThought(part)) return [this.itemDone(shown, status)];
-    const place = { ...at(shown), ...placeIn(part) };
+    const place = { ...at(shown), ...textIndexOf(part) };
     const done =
       part.type === 'text'
         ? { ...place, text: part.text, logprobs: logprobs.map(logprobOf) }
@@ -372,7 +373,7 @@ export class ResponseEvents {
   }
 
   /** The model has called tools of servers, and is called again later. */
-  private turned(usage: Usage): ResponseEvent[] {
+  private endTurn(usage: Usage): ResponseEvent[] {
     const events = this.close('completed');
     this.usages.push(usage);
     this.earlier += this.allParts().length;
@@ -382,21 +383,21 @@ export class ResponseEvents {
     return events;
   }
 
-  private completed(at: number, end: Completion): ResponseEvent[] {
+  private completeResponse(at: number, end: Completion): ResponseEvent[] {
     const { finish_reason, usage } = end;
     const { status, error } = endingOf(end, this.source.request);
     const shown = status === 'completed' ? status : 'incomplete';
     const events =
       this.source.fields.compaction === true
-        ? this.summarised()
+        ? this.addSummary()
         : [...this.close(shown), ...this.closeCalls(shown)];
-    const own = without(usage, sumOf(this.usages.slice(0, this.used)));
+    const own = subtractUsage(usage, sumOf(this.usages.slice(0, this.used)));
     const completed_at = status === 'completed' ? at : null;
     this.state = { status, error, usage: own, finish_reason, completed_at };
-    return [...events, ...this.whole(status)];
+    return [...events, ...this.makeEvents(status)];
   }
 
-  private summarised(): ResponseEvent[] {
+  private addSummary(): ResponseEvent[] {
     const item = compactionItem(this.source.run_id, this.allParts());
     return ['added', 'done'].map((what) =>
       this.event(`response.output_item.${what}`, { output_index: 0, item }),
@@ -404,9 +405,9 @@ export class ResponseEvents {
   }
 
   /** OpenAI has no event for a cancelled response: its status says it. */
-  private failed(status: 'failed' | 'cancelled', error: Failure | null): ResponseEvent[] {
+  private failResponse(status: 'failed' | 'cancelled', error: Failure | null): ResponseEvent[] {
     this.state = { ...this.state, status, error };
-    return this.whole('failed');
+    return this.makeEvents('failed');
   }
 
   private itemDone(shown: Shown, status: ItemStatus): ResponseEvent {
@@ -420,7 +421,7 @@ export class ResponseEvents {
     const { part: of, logprobs } = shown;
     const type = of.type === 'reasoning' ? 'reasoning_summary_part' : 'content_part';
     const part = contentOf(of, what === 'done' ? logprobs : []);
-    return this.event(`response.${type}.${what}`, { ...at(shown), ...placeIn(of), part });
+    return this.event(`response.${type}.${what}`, { ...at(shown), ...textIndexOf(of), part });
   }
 
   private event(type: string, fields: Item): ResponseEvent {

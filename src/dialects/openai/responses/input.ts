@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { withoutNull, wrong } from '../../../contract/check.ts';
+import { invalidRequest, withoutNull } from '../../../contract/check.ts';
 import type { RequestSource, RunInput, ToolNarrowing } from '../../../contract/contract.ts';
 import type { Message } from '../../../contract/messages/parts.ts';
 import { runInput } from '../../../contract/run.ts';
@@ -10,12 +10,12 @@ import { messagesOfRequest } from '../conversation-items.ts';
 import {
   anything,
   budgets,
+  fixedValues,
   flag,
   formatOf,
   name,
   named,
   object,
-  only,
   pick,
   reasoning,
   reasoningOf,
@@ -35,7 +35,14 @@ import { conversationOf, type Earlier, NOTHING } from './earlier.ts';
 import { messagesOf } from './messages.ts';
 import type { ResponseFields } from './object.ts';
 import { type InputItem, inputItems } from './schemas.ts';
-import { chosen, joined, nameInRun, sentTools, toolboxOf, toolChoice } from './tools.ts';
+import {
+  chooseTools,
+  mergeToolboxes,
+  nameInRun,
+  sentTools,
+  toolboxOf,
+  toolChoice,
+} from './tools.ts';
 
 /** The body of POST /v1/responses, and the run that it asks for. */
 
@@ -71,7 +78,7 @@ const options = {
     }),
   ),
   ...budgets,
-  truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
+  truncation: fixedValues(['disabled'], 'svc leaves nothing out of a conversation.'),
   /** Its items come before the input, and the response is added to it. */
   conversation: v.nullish(v.union([text, object({ id: text })], 'must be an id.')),
   prompt: v.nullish(v.never(`must be null: ${ONLY_OWN} Use instructions and input.`)),
@@ -127,11 +134,17 @@ export async function runOfResponse(
 ): Promise<ResponseRun> {
   const { previous_response_id: previous, instructions, include, safety_identifier } = body;
   if (body.background === true && body.store === false)
-    throw wrong('store', 'store must be true for a background response, which is read later.');
+    throw invalidRequest(
+      'store',
+      'store must be true for a background response, which is read later.',
+    );
   const conversation =
     typeof body.conversation === 'object' ? body.conversation?.id : body.conversation;
   if (previous != null && conversation != null)
-    throw wrong('conversation', 'conversation and previous_response_id exclude each other.');
+    throw invalidRequest(
+      'conversation',
+      'conversation and previous_response_id exclude each other.',
+    );
   const made = conversation == null ? null : await runtime.runs.made.get(conversation);
   const earlier =
     previous != null
@@ -148,21 +161,24 @@ export async function runOfResponse(
   );
   const compacts = isCompaction(items);
   if (compacts && made !== null)
-    throw wrong('conversation', 'conversation must be null: a compacted one is another one.');
+    throw invalidRequest(
+      'conversation',
+      'conversation must be null: a compacted one is another one.',
+    );
   if (compacts && earlier.messages.length + added.length > 0) added.push(ASK_SUMMARY);
   const guide: Message[] =
     instructions == null
       ? []
       : [{ role: 'system', content: [{ type: 'text', text: instructions }] }];
   const sent = body.tools ?? [];
-  const brought = joined(
+  const brought = mergeToolboxes(
     earlier.toolbox,
     toolboxOf(typeof items === 'string' ? [] : toolsIn(items)),
   );
   const servers = sent.filter((tool) => tool.type === 'mcp');
-  const own = joined(brought, toolboxOf(sent.filter((tool) => tool.type !== 'mcp')));
+  const own = mergeToolboxes(brought, toolboxOf(sent.filter((tool) => tool.type !== 'mcp')));
   const offered = { toolbox: own, servers: servers.map(narrowingOf) };
-  const { toolbox, choice, servers: narrowed } = chosen(offered, body.tool_choice);
+  const { toolbox, choice, servers: narrowed } = chooseTools(offered, body.tool_choice);
   // A model that compacts calls nothing.
   const narrowings = compacts ? [] : narrowed;
   const { names, strict } = toolbox;
@@ -229,6 +245,9 @@ function isCompaction(items: string | readonly InputItem[]): boolean {
   if (typeof items === 'string') return false;
   const place = items.findIndex(({ type }) => type === 'compaction_trigger');
   if (place !== -1 && place < items.length - 1)
-    throw wrong(`input.${place}`, `input.${place} must be the last item: it compacts all others.`);
+    throw invalidRequest(
+      `input.${place}`,
+      `input.${place} must be the last item: it compacts all others.`,
+    );
   return place !== -1;
 }

@@ -9,8 +9,8 @@ import type {
 } from '../../../contract/messages/parts.ts';
 import { audioFormatOf } from '../../../contract/options.ts';
 import { parseForeignJson } from '../../../json.ts';
-import { sealed, sealedBeside } from '../../seal.ts';
-import { sealed as sealedSummary } from './compaction.ts';
+import { sealBeside, sealOpaque } from '../../seal.ts';
+import { sealSummary as sealedSummary } from './compaction.ts';
 import { inputOf } from './custom-input.ts';
 import { type SentNames, sentName } from './tools.ts';
 
@@ -80,12 +80,12 @@ export function itemOf(
 }
 
 function encrypted(opaque: Opaque | undefined): { encrypted_content?: string } {
-  return opaque === undefined ? {} : { encrypted_content: sealed(opaque) };
+  return opaque === undefined ? {} : { encrypted_content: sealOpaque(opaque) };
 }
 
 /** The item before a call, with the opaque data that the provider needs back. */
 export function itemsBefore(run_id: string, part: OutputPart, index: number): Item[] {
-  const encrypted_content = part.type === 'tool_call' ? sealedBeside(part) : null;
+  const encrypted_content = part.type === 'tool_call' ? sealBeside(part) : null;
   if (encrypted_content === null) return [];
   const id = itemId(run_id, { type: 'reasoning' }, index);
   return [{ type: 'reasoning', id, summary: [], encrypted_content, status: 'completed' }];
@@ -104,13 +104,13 @@ export const NAMES = {
 } as const;
 
 /** Which text of its item a part is: the only one. A call has no texts. */
-export function placeIn({ type }: OutputPart): Item {
+export function textIndexOf({ type }: OutputPart): Item {
   if (type === 'tool_call') return {};
   return type === 'reasoning' ? { summary_index: 0 } : { content_index: 0 };
 }
 
 /** A part as it begins. */
-export function emptied(part: OutputPart): OutputPart {
+export function withoutContent(part: OutputPart): OutputPart {
   return part.type === 'tool_call' ? { ...part, arguments: '' } : { ...part, text: '' };
 }
 

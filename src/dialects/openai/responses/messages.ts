@@ -1,15 +1,15 @@
 import type { SentName } from '../../../../machines/conversation.ts';
-import { wrong } from '../../../contract/check.ts';
+import { invalidRequest } from '../../../contract/check.ts';
 import type { Message, MessagePart, Opaque, OutputPart } from '../../../contract/messages/parts.ts';
 import { type Runtime, servedName } from '../../../runtime/index.ts';
 import type { Reading } from '../../documents/documents.ts';
-import { asItem, Besides, unsealed } from '../../seal.ts';
+import { asItem, Besides, unsealOpaque } from '../../seal.ts';
 import { imageOf } from '../chat-messages.ts';
 import { fileText } from '../files.ts';
 import { summaryPart } from './compaction.ts';
 import { customArguments } from './custom-input.ts';
 import { type Item, runOfItem } from './items.ts';
-import { saidIn } from './read.ts';
+import { readResponseItems } from './read.ts';
 import type { InputItem, InputMessage } from './schemas.ts';
 import { nameInRun, type SentNames } from './tools.ts';
 
@@ -82,7 +82,7 @@ export async function messagesOf(
         if (item.type === 'custom_tool_call_output' && !sent.has(id))
           sent.set(id, { name: '', custom: true });
         if (!calls.has(id))
-          throw wrong(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
+          throw invalidRequest(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
         const parts = await userParts(output, `${at}.output`, reading);
         const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
         const images = parts.filter(({ type }) => type === 'image');
@@ -101,7 +101,7 @@ export async function messagesOf(
       case 'reasoning': {
         const parts = itemParts(item, at).flatMap((part) => besides.take(part) ?? []);
         if (item.type !== 'reasoning' && (item.type === 'custom_tool_call' || item.namespace))
-          sent.set(item.call_id, sentAs(item));
+          sent.set(item.call_id, sentNameOf(item));
         for (const id of parts.flatMap(callId)) calls.add(id);
         if (parts.length > 0) answer(parts);
         break;
@@ -153,10 +153,14 @@ function encryptedIn(
     summary: summary ?? [],
     ...(content ? { content } : {}),
   };
-  return unsealed(encrypted_content, param) ?? asItem({ ...item, encrypted_content });
+  return unsealOpaque(encrypted_content, param) ?? asItem({ ...item, encrypted_content });
 }
 
-function sentAs({ type, name, namespace }: Exclude<ModelItem, { type: 'reasoning' }>): SentName {
+function sentNameOf({
+  type,
+  name,
+  namespace,
+}: Exclude<ModelItem, { type: 'reasoning' }>): SentName {
   return {
     name,
     ...(namespace ? { namespace } : {}),
@@ -194,7 +198,7 @@ async function userParts(content: Shown, at: string, reading: Reading): Promise<
     else if (part.type === 'input_file')
       parts.push({ type: 'text', text: await fileText(part, `${param}.file_data`, reading) });
     else if (part.image_url == null)
-      throw wrong(`${param}.image_url`, `${param}.image_url is missing.`);
+      throw invalidRequest(`${param}.image_url`, `${param}.image_url is missing.`);
     else parts.push(imageOf(part.image_url, `${param}.image_url`));
   }
   return parts;
@@ -216,11 +220,14 @@ function references(runtime: Pick<Runtime, 'runs'>) {
   ): Promise<Exclude<InputItem, { type: 'item_reference' }>> => {
     const run_id = runOfItem(id) ?? '';
     const isNew = run_id !== '' && !read.has(run_id);
-    const said = isNew ? await saidIn(runtime, run_id).catch(() => null) : null;
+    const said = isNew ? await readResponseItems(runtime, run_id).catch(() => null) : null;
     if (isNew) read.set(run_id, said?.items ?? []);
     const item = read.get(run_id)?.find((one) => one.id === id);
     // What svc sends as output is valid as input, too.
     if (item !== undefined) return item as never;
-    throw wrong(`${at}.id`, `${at}.id names no output item of a response that is complete.`);
+    throw invalidRequest(
+      `${at}.id`,
+      `${at}.id names no output item of a response that is complete.`,
+    );
   };
 }

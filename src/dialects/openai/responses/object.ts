@@ -2,7 +2,7 @@ import type { Failure } from '../../../../machines/events.ts';
 import type { Completion, FinishReason, Usage } from '../../../../machines/run/context.ts';
 import type { RunRequest, SourceRequest } from '../../../contract/messages/parts.ts';
 import { formError, fromBody, type SvcError } from '../../../errors.ts';
-import { idIn, runIdOf } from '../../ids.ts';
+import { runIdOf, toApiId } from '../../ids.ts';
 import type { McpTool } from '../../mcp-tools.ts';
 import { bodyOf, modelOf, renameParams } from '../parts.ts';
 import type { Item } from './items.ts';
@@ -94,7 +94,7 @@ export function fieldsOf(asked_as: SourceRequest | null): ResponseFields | null 
 const RESPONSE = /^(resp_[0-9A-Z]{26})_(\d{1,4})$/;
 
 export function responseId({ run_id, part }: Pick<ResponseRequest, 'run_id' | 'part'>): string {
-  return idIn('resp_', run_id) + (part === 0 ? '' : `_${part}`);
+  return toApiId('resp_', run_id) + (part === 0 ? '' : `_${part}`);
 }
 
 /** The run of a response, and its place in it. Throws run_unknown. */
@@ -120,7 +120,7 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
     ...(fields.conversation === undefined ? {} : { conversation: { id: fields.conversation } }),
     completed_at: completed_at === null ? null : seconds(completed_at),
     error: error === null ? null : errorOf(error),
-    incomplete_details: incomplete ? { reason: cutBy(finish_reason) } : null,
+    incomplete_details: incomplete ? { reason: incompleteReasonOf(finish_reason) } : null,
     instructions: fields.instructions === true ? instructionsOf(request) : null,
     max_output_tokens: request.max_tokens,
     max_tool_calls: null,
@@ -173,11 +173,14 @@ export function endingOf(
 ): { status: 'completed' | 'incomplete' | 'failed'; error: Failure | null } {
   const misfit = formError({ ...end, provider });
   if (misfit !== null) return { status: 'failed', error: misfit.summary() };
-  return { status: cutBy(end.finish_reason) === null ? 'completed' : 'incomplete', error: null };
+  return {
+    status: incompleteReasonOf(end.finish_reason) === null ? 'completed' : 'incomplete',
+    error: null,
+  };
 }
 
 /** Why a response is incomplete. Null: it is complete. */
-function cutBy(reason: FinishReason | null): string | null {
+function incompleteReasonOf(reason: FinishReason | null): string | null {
   return REASONS[reason ?? 'other'] ?? null;
 }
 
@@ -222,11 +225,11 @@ export function usageOf(usage: Usage | null): Item | null {
 }
 
 /** The usage of a run after its earlier responses. An unknown number stays unknown. */
-export function without(all: Usage, before: Usage | null): Usage {
+export function subtractUsage(all: Usage, before: Usage | null): Usage {
   if (before === null) return all;
-  const left = Object.entries(all).map(([name, count]) => {
+  const remaining = Object.entries(all).map(([name, count]) => {
     const earlier = before[name as keyof Usage];
     return [name, count === null || earlier === null ? null : count - (earlier ?? 0)];
   });
-  return Object.fromEntries(left);
+  return Object.fromEntries(remaining);
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { wrong } from '../../../contract/check.ts';
+import { invalidRequest } from '../../../contract/check.ts';
 import { digits, oneOf, query, truth } from '../../../contract/vocabulary.ts';
 import type { Item } from './items.ts';
 
@@ -39,7 +39,7 @@ export async function pageOf(
     }
     if (found.length > limit) break;
   }
-  if (!isFound) throw wrong('after', 'after must be the id of an item of this list.');
+  if (!isFound) throw invalidRequest('after', 'after must be the id of an item of this list.');
   return itemList(found.slice(0, limit), found.length > limit);
 }
 

@@ -3,7 +3,7 @@ import { opaqueIn, type Tool, type ToolCallPart } from '../../../contract/messag
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/index.ts';
 import { eventData, type Outflow } from '../../../transport/index.ts';
-import { idIn } from '../../ids.ts';
+import { toApiId } from '../../ids.ts';
 import type { RunLogEvent } from '../../served-calls.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
 import { type Item, inputItems } from './items.ts';
@@ -50,7 +50,7 @@ export async function* followResponse(
     outflow?.hold(body);
     try {
       for (const event of events) {
-        const { type, at, data } = body.of(event);
+        const { type, at, data } = body.storedOf(event);
         response.version = event.version;
         yield { seq: event.seq, events: response.after({ type, at, data } as RunLogEvent) };
         if (response.isOver) return;
@@ -104,11 +104,11 @@ export function checkBegun({ source, last }: ResponseEvents): void {
 export const ALL = Number.POSITIVE_INFINITY;
 
 /** The items of the complete responses of a run, and its request. Throws run_unknown. */
-export async function saidIn(
+export async function readResponseItems(
   runtime: Pick<Runtime, 'runs'>,
   run_id: string,
 ): Promise<{ source: ResponseRequest; items: Item[] | null }> {
-  const source = { ...(await requestOfResponse(runtime, idIn('resp_', run_id))), part: ALL };
+  const source = { ...(await requestOfResponse(runtime, toApiId('resp_', run_id))), part: ALL };
   const record = await runtime.runs.get(run_id);
   // Without a call of svc, the record has all of it.
   const isShort = record.turns === undefined;

@@ -1,4 +1,4 @@
-import { wrong } from '../../../contract/check.ts';
+import { invalidRequest } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/index.ts';
@@ -6,19 +6,19 @@ import {
   CLIENT,
   type Context,
   cancelWhenGone,
-  clientGone,
+  clientGoneSignal,
+  cutReasonOf,
   requestOver,
   sendJson,
   sendLarge,
   sendLive,
-  whyCut,
 } from '../../../transport/index.ts';
 import { type Reading, readingOf } from '../../documents/documents.ts';
-import { idIn } from '../../ids.ts';
-import { type ApiRequest, cancelsOnDisconnect, startFor } from '../../start.ts';
+import { toApiId } from '../../ids.ts';
+import { type ApiRequest, shouldCancelOnDisconnect, startFor } from '../../start.ts';
 import { tellVerbosity } from '../parameters.ts';
 import { bodyOf, HEARTBEAT } from '../parts.ts';
-import { continuedBy } from './approvals.ts';
+import { continueWithApprovals } from './approvals.ts';
 import type { Earlier } from './earlier.ts';
 import { ResponseEvents } from './events.ts';
 import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
@@ -47,8 +47,8 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   tellVerbosity(context, source.request, 'text.verbosity');
   if (source.part > 0) {
     context.res.setHeader('X-Svc-Run-Id', source.run_id);
-    if (source.fields.background !== true && cancelsOnDisconnect(context.req.headers))
-      cancelWhenGone(runtime, source.run_id, clientGone(context));
+    if (source.fields.background !== true && shouldCancelOnDisconnect(context.req.headers))
+      cancelWhenGone(runtime, source.run_id, clientGoneSignal(context));
   }
   if (body.stream === true) return streamResponse(context, response, { asks: true });
   const whole =
@@ -68,7 +68,7 @@ export async function responseTo(
   start: Start,
   earlierOf?: (id: string) => Promise<Earlier>,
 ): Promise<ResponseEvents> {
-  const continued = await continuedBy(runtime, body);
+  const continued = await continueWithApprovals(runtime, body);
   if (continued !== null) return continued;
   return startResponse(runtime, await runOfResponse(runtime, body, reading, earlierOf), start);
 }
@@ -79,7 +79,8 @@ export async function startResponse(
   { input, fields, joins, narrowings, whole }: ResponseRun,
   start: Start,
 ): Promise<ResponseEvents> {
-  if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
+  if (whole.messages.length === 0)
+    throw invalidRequest('input', 'input must have at least one item.');
   const survives = fields.background === true;
   // A client can request its events at any time.
   const streams = true;
@@ -87,7 +88,7 @@ export async function startResponse(
   const { id } = await start(input, origin).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
-  return new ResponseEvents(await requestOfResponse(runtime, idIn('resp_', id)));
+  return new ResponseEvents(await requestOfResponse(runtime, toApiId('resp_', id)));
 }
 
 /**
@@ -98,7 +99,7 @@ export async function wholeResponse(context: Context, response: ResponseEvents):
   const { runtime } = context;
   const signal = requestOver(context);
   for await (const _ of followResponse(runtime, response, { signal }));
-  if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
+  if (!response.isOver) throw cutReasonOf(context, 'The daemon stops. The run continues later.');
   const error = await failureOf(runtime, response);
   if (error !== null) throw error;
   return response.response();
@@ -151,7 +152,7 @@ async function streamResponse(
         await write('');
       }
       if (!response.isOver)
-        throw whyCut(
+        throw cutReasonOf(
           context,
           'The daemon stops. Continue with starting_after after its next start.',
         );
@@ -162,7 +163,7 @@ async function streamResponse(
 }
 
 function aheadOf({ last, isOver }: ResponseEvents): SvcError {
-  return wrong(
+  return invalidRequest(
     'starting_after',
     isOver
       ? `starting_after must be at most ${last}: the response has ended, and that is its ` +
@@ -181,7 +182,7 @@ export async function showResponse(context: Context<ResponseQuery>): Promise<voi
   if (query.stream === true)
     return streamResponse(context, response, { after: query.starting_after ?? -1 });
   if (query.starting_after !== undefined)
-    throw wrong('starting_after', 'starting_after needs stream=true.');
+    throw invalidRequest('starting_after', 'starting_after needs stream=true.');
   await sendLarge(context, () => presentResponse(runtime, response));
 }
 
@@ -201,7 +202,7 @@ export async function cancelResponse(context: Context): Promise<void> {
   const response = await storedResponse(runtime, idOf(context));
   const { source } = response;
   if (source.fields.background !== true)
-    throw wrong(
+    throw invalidRequest(
       'id',
       'Only a response with background: true can be cancelled. Close the connection of this one.',
     );

@@ -6,14 +6,14 @@ import { SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/index.ts';
 import {
   type Context,
-  clientGone,
+  clientGoneSignal,
   type Route,
   route,
   sendJson,
   sendLarge,
 } from '../../../transport/index.ts';
 import { readingOf } from '../../documents/documents.ts';
-import { idIn } from '../../ids.ts';
+import { toApiId } from '../../ids.ts';
 import { startFor } from '../../start.ts';
 import { keptMessages } from './compaction.ts';
 import {
@@ -178,7 +178,7 @@ async function countInputTokens(context: Context<unknown, CountInput>): Promise<
   const { input, narrowings } = await runOfResponse(context.runtime, body, readingOf(context));
   const { runs } = context.runtime;
   const count = async () =>
-    runs.countTokens(parseRunInput(input, context.limits), clientGone(context), narrowings);
+    runs.countTokens(parseRunInput(input, context.limits), clientGoneSignal(context), narrowings);
   const { input_tokens, uncounted } = await count().catch((thrown) => {
     throw inResponse(thrown);
   });
@@ -215,7 +215,7 @@ async function compactResponse(context: Context<unknown, CompactInput>): Promise
   const { request, fields } = source;
   const messages = request.messages.slice(fields.instructions === true ? 1 : 0);
   await sendLarge(context, async () => ({
-    id: idIn('resp_', source.run_id),
+    id: toApiId('resp_', source.run_id),
     object: 'response.compaction',
     created_at: response.created_at,
     output: [

@@ -1,4 +1,10 @@
-import { check, checkKnown, type Known, withoutNull, wrong } from '../../../contract/check.ts';
+import {
+  check,
+  checkKnown,
+  invalidRequest,
+  type Known,
+  withoutNull,
+} from '../../../contract/check.ts';
 import { boundConversation, checkSize } from '../../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
@@ -11,8 +17,8 @@ import {
   type SocketRoute,
   type Talk,
 } from '../../../transport/index.ts';
-import { idIn } from '../../ids.ts';
-import { cancelsOnDisconnect, startRun } from '../../start.ts';
+import { toApiId } from '../../ids.ts';
+import { shouldCancelOnDisconnect, startRun } from '../../start.ts';
 import { bodyOf } from '../parts.ts';
 import { conversationOf, type Earlier } from './earlier.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
@@ -74,13 +80,19 @@ async function answer(
 ): Promise<Last | null> {
   const { runtime, limits, log, strict, signal, outflow, send } = talk;
   const { type, generate, stream_id, stream: _, stream_options: __, ...fields } = sent;
-  if (type !== 'response.create') throw wrong('type', 'type must be response.create.');
+  if (type !== 'response.create') throw invalidRequest('type', 'type must be response.create.');
   if ((stream_id ?? null) !== null)
-    throw wrong('stream_id', 'stream_id must be null: a connection has one response at a time.');
+    throw invalidRequest(
+      'stream_id',
+      'stream_id must be null: a connection has one response at a time.',
+    );
   boundConversation(fields, limits);
-  const { value: body, ignored: left } = known(fields, strict);
+  const { value: body, ignored: left } = checkFields(fields, strict);
   if (body.background === true)
-    throw wrong('background', 'background must be false: a WebSocket streams its responses.');
+    throw invalidRequest(
+      'background',
+      'background must be false: a WebSocket streams its responses.',
+    );
   if (left.length > 0) ignored.note(PATH, left);
   const reading = { limits, signal: () => signal };
   const earlierOf = async (id: string) => {
@@ -94,7 +106,7 @@ async function answer(
     // No run checks it, and the next one adds to it.
     boundConversation(request.input, limits);
     checkSize(request.input, limits);
-    const { id, events } = prepared(request, body);
+    const { id, events } = prepareResponse(request, body);
     await send(events.map((event, index) => textOf(event, index === 0 ? first : {})));
     return { id, made: request.whole };
   }
@@ -103,11 +115,11 @@ async function answer(
   if (talk.gone.aborted) gone.abort();
   try {
     const headers = { ...talk.headers, 'idempotency-key': undefined };
-    const asking = { ...talk, headers, gone: () => gone.signal };
+    const asking = { ...talk, headers, goneSignal: () => gone.signal };
     const start: Start = (...args) => startRun(asking, ...args);
     const response = await responseTo(runtime, body, reading, start, earlierOf);
     const { source } = response;
-    if (source.part > 0 && cancelsOnDisconnect(headers))
+    if (source.part > 0 && shouldCancelOnDisconnect(headers))
       cancelWhenGone(runtime, source.run_id, gone.signal, log);
     const options = { signal, outflow };
     for await (const { events } of followResponse(runtime, response, options)) {
@@ -123,14 +135,14 @@ async function answer(
   }
 }
 
-function known(fields: object, strict: boolean): Known<ResponseInput> {
+function checkFields(fields: object, strict: boolean): Known<ResponseInput> {
   return strict
     ? { value: check(responseInput, fields), ignored: [] }
     : checkKnown(responseInput, fields, { blanks: false });
 }
 
 /** A response without an answer, which the next request continues. No run has it. */
-function prepared({ input, fields }: ResponseRun, { model }: ResponseInput) {
+function prepareResponse({ input, fields }: ResponseRun, { model }: ResponseInput) {
   const run_id = newRunId();
   const { metadata = null, ...options } = withoutNull(input);
   const request = { ...options, provider: '', model: '', messages: input.messages ?? [] };
@@ -149,11 +161,11 @@ function prepared({ input, fields }: ResponseRun, { model }: ResponseInput) {
     { type: 'run.completed', data: { finish_reason: 'stop', usage: nothing } },
   ];
   const events = log.flatMap((event) => response.after({ ...event, at: Date.now() }));
-  const named = (event: ResponseEvent) => ({
+  const withModel = (event: ResponseEvent) => ({
     ...event,
     response: { ...(event.response as object), model: model ?? '' },
   });
-  return { id: idIn('resp_', run_id), events: events.map(named) };
+  return { id: toApiId('resp_', run_id), events: events.map(withModel) };
 }
 
 function textOf(event: object, more: object): string {

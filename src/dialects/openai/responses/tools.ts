@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import type { SentName } from '../../../../machines/conversation.ts';
-import { ofServer } from '../../../../machines/run/turns.ts';
-import { wrong } from '../../../contract/check.ts';
+import { toolsOfServer } from '../../../../machines/run/turns.ts';
+import { invalidRequest } from '../../../contract/check.ts';
 import type { ToolNarrowing } from '../../../contract/contract.ts';
 import type { Tool, ToolChoice } from '../../../contract/messages/parts.ts';
 import { servedName } from '../../../runtime/index.ts';
@@ -95,7 +95,7 @@ export interface Toolbox {
 export const NO_TOOLS: Toolbox = { tools: [], names: {}, strict: {} };
 
 /** Both lists. A tool of the second one replaces its namesake. */
-export function joined(before: Toolbox, after: Toolbox): Toolbox {
+export function mergeToolboxes(before: Toolbox, after: Toolbox): Toolbox {
   const fresh = new Set(after.tools.map(({ name }) => name));
   return {
     tools: [...before.tools.filter(({ name }) => !fresh.has(name)), ...after.tools],
@@ -160,7 +160,7 @@ interface Offered {
 type Named = v.InferOutput<typeof named>;
 
 /** The choice of a run, and the tools that it may use. Throws invalid_request. */
-export function chosen(
+export function chooseTools(
   { toolbox, servers }: Offered,
   choice: v.InferOutput<typeof toolChoice> | null | undefined,
 ): Offered & { choice: ToolChoice | null } {
@@ -168,8 +168,10 @@ export function chosen(
   if (choice == null || typeof choice === 'string')
     return { toolbox, servers, choice: choice ?? null };
   if (choice.type !== 'allowed_tools')
-    return { toolbox, servers, choice: forced({ toolbox, servers }, choice) };
-  const allowed = new Set(choice.tools.flatMap((one) => (one.type === 'mcp' ? [] : inRun(one))));
+    return { toolbox, servers, choice: toForcedChoice({ toolbox, servers }, choice) };
+  const allowed = new Set(
+    choice.tools.flatMap((one) => (one.type === 'mcp' ? [] : runNameOf(one))),
+  );
   const kept = { ...toolbox, tools: tools.filter(({ name }) => allowed.has(name)) };
   const narrowed = servers.flatMap((each) => {
     const own = choice.tools.filter(
@@ -186,15 +188,18 @@ export function chosen(
   return { toolbox: kept, servers: narrowed, choice: choice.mode };
 }
 
-function inRun({ name, namespace }: Exclude<Named, { type: 'mcp' }>): string {
+function runNameOf({ name, namespace }: Exclude<Named, { type: 'mcp' }>): string {
   return nameInRun(name, namespace);
 }
 
-function forced({ toolbox: { tools }, servers }: Offered, choice: Named): ToolChoice {
-  if (choice.type !== 'mcp') return { name: inRun(choice) };
+function toForcedChoice({ toolbox: { tools }, servers }: Offered, choice: Named): ToolChoice {
+  if (choice.type !== 'mcp') return { name: runNameOf(choice) };
   const { server_label: label, name } = choice;
   if (!servers.some(({ server }) => server === label))
-    throw wrong('tool_choice', `tool_choice names the server ${label}, which is not in tools.`);
+    throw invalidRequest(
+      'tool_choice',
+      `tool_choice names the server ${label}, which is not in tools.`,
+    );
   if (name != null) return { name: servedName(label, name) };
   return tools.length === 0 && servers.length === 1 ? 'required' : { name: namedTool(label) };
 }
@@ -232,7 +237,7 @@ export function shownChoice(
   if (typeof choice === 'string') return choice;
   const served = tools.find((tool) => tool.name === choice.name && tool.server !== undefined);
   if (served !== undefined) return { type: 'mcp', server_label: served.server, name: served.tool };
-  const [any] = ofServer(tools, choice.name);
+  const [any] = toolsOfServer(tools, choice.name);
   if (any !== undefined) return { type: 'mcp', server_label: any.server };
   const { name, namespace, custom } = sentName(names, choice.name);
   const within = namespace === undefined ? {} : { namespace };

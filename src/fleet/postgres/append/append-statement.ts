@@ -57,7 +57,7 @@ const EVENTS: ListColumns<EventRow> = {
       { type: EVENT_COLUMNS[name].type, of: (event: EventRow) => event[name] },
     ]),
   ),
-  digest: { type: 'bytea', of: eventDigest },
+  digest: { type: 'bytea', toValue: eventDigest },
 };
 
 export const APPENDED_RUNS: ListColumns<AppendedRun> = {
@@ -67,22 +67,22 @@ export const APPENDED_RUNS: ListColumns<AppendedRun> = {
       { type: columnOf(name).type, of: ({ line }: AppendedRun) => line[name as keyof RunLine] },
     ]),
   ),
-  data: { type: 'json', of: ({ line }) => line.data },
-  digest: { type: 'bytea', of: ({ line }) => dataDigest(line.run_id, line.data) },
-  accepted_place: { type: 'whole', of: (run) => run.accepted_place },
-  seq_place: { type: 'whole', of: (run) => run.seq_place },
-  ended_at: { type: 'number', of: (run) => run.ended_at },
-  prompt: { type: 'json', of: (run) => run.prompt },
-  answer: { type: 'json', of: (run) => run.answer },
+  data: { type: 'json', toValue: ({ line }) => line.data },
+  digest: { type: 'bytea', toValue: ({ line }) => dataDigest(line.run_id, line.data) },
+  accepted_place: { type: 'whole', toValue: (run) => run.accepted_place },
+  seq_place: { type: 'whole', toValue: (run) => run.seq_place },
+  ended_at: { type: 'number', toValue: (run) => run.ended_at },
+  prompt: { type: 'json', toValue: (run) => run.prompt },
+  answer: { type: 'json', toValue: (run) => run.answer },
 };
 
 const NEW_TEXTS: ListColumns<NewText> = {
-  digest: { type: 'name', of: ({ digest }) => digest },
-  text: { type: 'json', of: ({ text }) => text },
+  digest: { type: 'name', toValue: ({ digest }) => digest },
+  text: { type: 'json', toValue: ({ text }) => text },
 };
 const USES: ListColumns<Use> = {
-  parent: { type: 'name', of: ({ parent }) => parent },
-  digest: { type: 'name', of: ({ digest }) => digest },
+  parent: { type: 'name', toValue: ({ parent }) => parent },
+  digest: { type: 'name', toValue: ({ digest }) => digest },
 };
 
 /** The node of the commit, and its epoch. */
@@ -184,12 +184,12 @@ function addSums(shape: Shape, rows: (of: AppendValues) => readonly object[]): s
   const { table, key, sums } = shape;
   const same = ['hour', ...key].map((name) => `u.${name} = given.${name}`).join(' and ');
   const tokens = sums.filter((name) => /^(in|out)put_tokens$/.test(name)).join(' + ');
-  const within = (most: number, name: string, other: string) =>
+  const nameWithin = (most: number, name: string, other: string) =>
     `case when is_known or (is_named and before + ${name}_place <= ${most})
        then ${name} else '${other}' end`;
   const placed: Readonly<Record<string, string>> = {
-    model: within(HOUR_ROWS_MAX, 'model', OTHER_MODELS),
-    client: within(HOUR_ROWS_MAX / 2, 'client', OTHER_CLIENTS),
+    model: nameWithin(HOUR_ROWS_MAX, 'model', OTHER_MODELS),
+    client: nameWithin(HOUR_ROWS_MAX / 2, 'client', OTHER_CLIENTS),
   };
   return `insert into ${table} as u (${columnsOf(shape).join(', ')})
     select ${['hour', ...key].map((name) => placed[name] ?? name).join(', ')},

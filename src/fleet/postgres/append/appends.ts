@@ -80,7 +80,7 @@ export class Appends {
           const seq = await this.find(commit.first);
           if (seq !== null) return { full: false, first_seq: seq };
         }
-        const first_seq = await this.attempt(commit);
+        const first_seq = await this.tryCommit(commit);
         if (first_seq !== null) return { full: false, first_seq };
         await this.lease.extend();
       } catch (error) {
@@ -96,7 +96,7 @@ export class Appends {
   }
 
   /** The position of its first event; null if the lease is late. */
-  private async attempt(commit: PreparedCommit): Promise<number | null> {
+  private async tryCommit(commit: PreparedCommit): Promise<number | null> {
     const refers = commit.refers && (await this.mayRefer());
     const format = Math.max(commit.format ?? 0, refers ? TEXTS_FORMAT : 0);
     if (format > this.format) {
@@ -113,7 +113,7 @@ export class Appends {
         this.texts.forget();
         return [];
       });
-    if (answer === undefined) return this.again(commit, texts.length);
+    if (answer === undefined) return this.retryWithTexts(commit, texts.length);
     if (answer.base !== null) {
       this.texts.add(texts);
       this.bytes = answer.bytes ?? this.bytes;
@@ -129,10 +129,10 @@ export class Appends {
     return null;
   }
 
-  private async again(commit: PreparedCommit, sent: number): Promise<number | null> {
+  private async retryWithTexts(commit: PreparedCommit, sent: number): Promise<number | null> {
     const all = commit.statement(this.lease.current(), this.texts).texts.length;
     if (all === sent) throw conflict('The commit refers to a text that is missing.');
-    return this.attempt(commit);
+    return this.tryCommit(commit);
   }
 
   /**

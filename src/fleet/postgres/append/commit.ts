@@ -79,7 +79,7 @@ export function prepareRows(
       earlier_runs: rows.runs.map(({ run_id }) => run_id).filter((run_id) => !first.has(run_id)),
       events: stored.events,
       bytes: stored.events.reduce((sum, { data }) => sum + Buffer.byteLength(data) + ROW_BYTES, 0),
-      runs: appendedRuns(runs, stored, before),
+      runs: toAppendedRuns(runs, stored, before),
       usage: rows.runs.flatMap(({ usage }) => (usage === null ? [] : countedOnce(usage))),
       embeddings: rows.embeddings,
       streams: streamsText(first),
@@ -126,7 +126,7 @@ function firstVersions(events: readonly EventRow[]): Map<string, number> {
 }
 
 /** The last row of each run, in the order of the commit. */
-function appendedRuns(
+function toAppendedRuns(
   rows: readonly RunRow[],
   { events, runs }: CommitRows,
   before: number,

@@ -4,7 +4,7 @@ import { TYPES, toParameter } from '../columns.ts';
 /** A column of rows that a statement gets: its type, and its value in a row. */
 export interface ListColumn<R> {
   type: ColumnType | 'bytea';
-  of(row: R): unknown;
+  toValue(row: R): unknown;
 }
 export type ListColumns<R> = Readonly<Record<string, ListColumn<R>>>;
 
@@ -26,7 +26,7 @@ export class Statement<C> {
 
   /** A table of rows: one list for each column, and their order as `place`. */
   rows<R>(columns: ListColumns<R>, of: (from: C) => readonly R[]): string {
-    const lists = Object.values(columns).map(({ type, of: value }) =>
+    const lists = Object.values(columns).map(({ type, toValue: value }) =>
       this.place(`${type === 'bytea' ? type : TYPES[type]}[]`, (from) =>
         of(from).map((row) => toParameter(type, value(row))),
       ),

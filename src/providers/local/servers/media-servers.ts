@@ -68,12 +68,14 @@ export class MediaServers {
     const { program, limits } = this.options;
     const projector = await projectorOf(file.path);
     if (projector === null)
-      throw missing(`${file.name} has no file for images and sound beside it (mmproj)`, param, {
-        hint: await this.wayToProjector(file),
-      });
+      throw missingError(
+        `${file.name} has no file for images and sound beside it (mmproj)`,
+        param,
+        { hint: await this.wayToProjector(file) },
+      );
     const path = program();
     if (path === null)
-      throw missing('Images and sound need llama-server, which is not installed', param, {
+      throw missingError('Images and sound need llama-server, which is not installed', param, {
         hint: 'Run: svc engine install llama-server',
       });
     const context = String(limits.engine_context_tokens);
@@ -99,6 +101,6 @@ export function placeOfMedia({ messages }: Pick<RunRequest, 'messages'>): string
   return null;
 }
 
-function missing(what: string, param: string, { hint }: { hint: string }): SvcError {
+function missingError(what: string, param: string, { hint }: { hint: string }): SvcError {
   return new SvcError('capability_missing', `${what}.`, { param, hint });
 }

@@ -10,7 +10,7 @@ import { timeoutSignal } from '../../../async/timers.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import { hasSocket, listenersAt } from '../../../home/listeners.ts';
 import { platform } from '../../../home/platform.ts';
-import { leadingGroup, signalGroup } from '../../../home/restrained.ts';
+import { asGroupLeader, signalGroup } from '../../../home/restrained.ts';
 import { asRecord, parseForeignJson } from '../../../json.ts';
 import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../../limits.ts';
 import type { ProviderPort } from '../../../ports/providers.ts';
@@ -91,7 +91,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     const words = server.command.map((word) =>
       word.replaceAll('{port}', String(port)).replaceAll('{key}', key),
     );
-    const { program, args, options: how } = leadingGroup(words);
+    const { program, args, options: how } = asGroupLeader(words);
     const child = spawn(program, args, {
       ...how,
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
@@ -167,7 +167,8 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     if (this.isLoaded || this.stopping || signal === 'SIGKILL' || !this.hasStarted) return;
     const isMissing = exit_code === 126 || exit_code === 127;
     const how = signal === null ? `with exit code ${exit_code}` : `by ${signal}`;
-    const last = this.tail.length === 0 ? 'It printed nothing.' : `It printed last: ${this.last}`;
+    const last =
+      this.tail.length === 0 ? 'It printed nothing.' : `It printed last: ${this.lastOutput}`;
     this.fail({
       code: isMissing ? 'engine_failed' : ENGINE_CRASHED,
       message: `The server of ${this.options.server.id} ended ${how} before it was ready. ${last}`,
@@ -175,7 +176,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     });
   }
 
-  private get last(): string {
+  private get lastOutput(): string {
     const { complaint, tail } = this;
     const isLost = complaint !== null && !tail.includes(complaint);
     return [...(isLost ? [complaint, '…'] : []), ...tail].join(' | ');

@@ -16,7 +16,7 @@ export function readDefaults(
   system: string | null | undefined,
   params: string | null | undefined,
 ): { defaults: ModelDefaults | null; unused: string[] } {
-  const found = params == null ? null : parsed(params);
+  const found = params == null ? null : parseObject(params);
   const unused = [
     ...(system === null ? ['system'] : []),
     ...(params !== undefined && found === null ? ['params'] : []),
@@ -62,7 +62,7 @@ export function withDefaults(request: RunRequest, defaults?: ModelDefaults): Run
   };
 }
 
-function parsed(text: string): object | null {
+function parseObject(text: string): object | null {
   const value = parseForeignJson(text);
   return isRecord(value) && !Array.isArray(value) ? value : null;
 }

@@ -29,11 +29,11 @@ export interface Connections {
   count(): number;
   /**
    * Accepts a new connection, and closes another when there are too many. One whose TLS handshake
-   * is still to come is `secured` after it.
+   * is still to come is `endHandshake` after it.
    */
   take(socket: Peer, isHandshaking?: boolean): void;
   /** The handshake of a connection is over. From now on this socket reads and writes. */
-  secured(socket: Peer): void;
+  endHandshake(socket: Peer): void;
   /** A request begins. It ends when its response closes. */
   begin(socket: Duplex, response: ServerResponse): void;
   /** True if one more request on this connection is too many. */
@@ -70,7 +70,7 @@ type ConnectionLimits = Pick<
 
 export function createConnections(
   limits: ConnectionLimits,
-  refused: (kind: Refusal) => void,
+  onRefused: (kind: Refusal) => void,
 ): Connections {
   const places = new Map<Duplex, Place>();
   /** Connections with a handshake in progress. */
@@ -102,7 +102,7 @@ export function createConnections(
   };
   const close = (place: Place, kind: Refusal) => {
     forget(place);
-    refused(kind);
+    onRefused(kind);
     // The system takes so small an answer at once, unless bytes are unsent. Then the client reads
     // nothing anyway.
     if (place.peer === null && isUnanswered(place) && place.socket.writableLength === 0)
@@ -150,7 +150,7 @@ export function createConnections(
       settle(place);
       socket.once('close', () => forget(place));
     },
-    secured(socket) {
+    endHandshake(socket) {
       const place = handshakes.get(peerOf(socket));
       if (place === undefined) return;
       handshakes.delete(peerOf(socket));

@@ -20,16 +20,16 @@ export function endAfterRequest(
   body: string,
   limits: DiscardLimits,
 ): void {
-  if (isWhole(req) || waitsToSend(req)) {
+  if (isWhole(req) || isWaitingToSend(req)) {
     res.end(body);
     return;
   }
   res.write(body);
-  let left = limits.discard_bytes;
+  let bytesLeft = limits.discard_bytes;
   const timer = setTimeout(() => req.socket.destroy(), limits.discard_ms);
   req.on('data', (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) req.socket.destroy();
+    bytesLeft -= chunk.length;
+    if (bytesLeft < 0) req.socket.destroy();
   });
   req.once('close', () => {
     clearTimeout(timer);
@@ -55,6 +55,6 @@ function isWhole({ complete, headers }: IncomingMessage): boolean {
 }
 
 /** True if the client waits for 100 Continue before its body. Reading sends it. */
-function waitsToSend({ headers, readableFlowing }: IncomingMessage): boolean {
+function isWaitingToSend({ headers, readableFlowing }: IncomingMessage): boolean {
   return headers.expect !== undefined && readableFlowing === null;
 }

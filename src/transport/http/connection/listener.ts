@@ -35,7 +35,7 @@ export interface Listener {
 export function createListener(
   limits: Limits,
   connections: Connections,
-  refused: (kind: Refusal) => void,
+  onRefused: (kind: Refusal) => void,
   certificate: ServedCertificate | null,
 ): Listener {
   const options: ServerOptions = {
@@ -59,16 +59,16 @@ export function createListener(
     if (res.maxRequestsOnConnectionReached === true) res.shouldKeepAlive = false;
   });
   server.on('connection', (socket: Socket) => connections.take(socket, certificate !== null));
-  server.on('secureConnection', (socket: Socket) => connections.secured(socket));
+  server.on('secureConnection', (socket: Socket) => connections.endHandshake(socket));
   server.removeAllListeners('tlsClientError');
   // Node.js would answer a failed handshake in HTTP.
   server.on('tlsClientError', (_, socket: Socket) => {
-    refused('handshake_failed');
+    onRefused('handshake_failed');
     socket.destroy();
   });
   server.on('upgrade', ({ socket }) => {
     if (!connections.isFull(socket)) return;
-    refused('open_requests');
+    onRefused('open_requests');
     socket.destroy();
   });
   // Two times in a row: after a stall of the process the first one is over although bytes wait on
@@ -93,7 +93,7 @@ export function createListener(
     const isMidway = latest?.headersSent === true && !latest.writableFinished;
     if (!socket.writable || isMidway || error.code === 'ECONNRESET') return socket.destroySoon();
     const refusal = toRefusal(error, limits);
-    refused(refusal.code === 'invalid_request' ? 'malformed_request' : (refusal.code as Refusal));
+    onRefused(refusal.code === 'invalid_request' ? 'malformed_request' : (refusal.code as Refusal));
     if (error.code?.startsWith('HPE_') === true)
       return endConnection(socket, rawHttpError(refusal), limits);
     // The parser could find more requests on this connection, after an answer that ends it.

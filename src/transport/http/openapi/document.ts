@@ -20,13 +20,13 @@ export function openapi(
     const described = operation(route, limits, schemas);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: described };
   }
-  const sent = (isLenient: boolean) =>
+  const bodySchemasOf = (isLenient: boolean) =>
     routes.flatMap(({ body, unknownFields }) =>
       body !== undefined && (unknownFields !== undefined) === isLenient
-        ? [schemas.of(body, 'input')]
+        ? [schemas.schemaOf(body, 'input')]
         : [],
     );
-  const bodies = { exact: sent(false), lenient: sent(true) };
+  const bodies = { exact: bodySchemasOf(false), lenient: bodySchemasOf(true) };
   schemas.convert();
   return {
     openapi: '3.1.0',
@@ -91,11 +91,11 @@ function operation(
   const parameters = [
     ...inPath,
     ...Object.entries(entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
-      parameter('query', name, entry.type !== 'exact_optional', schemas.of(entry, 'output')),
+      parameter('query', name, entry.type !== 'exact_optional', schemas.schemaOf(entry, 'output')),
     ),
     ...headers.map((name) => parameter('header', name, false, headerSchema(name, schemas))),
   ];
-  const failed = { content: json(schemas.of(errorSchema, 'output')) };
+  const failed = { content: json(schemas.schemaOf(errorSchema, 'output')) };
   return {
     operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
     summary,
@@ -105,7 +105,9 @@ function operation(
       : {
           requestBody: {
             required: true,
-            content: { [bodyType ?? 'application/json']: { schema: schemas.of(body, 'input') } },
+            content: {
+              [bodyType ?? 'application/json']: { schema: schemas.schemaOf(body, 'input') },
+            },
           },
         }),
     responses: {
@@ -134,7 +136,7 @@ const HEADERS: Readonly<Record<string, v.GenericSchema>> = {
 
 function headerSchema(name: string, schemas: Schemas): Schema | undefined {
   const schema = HEADERS[name];
-  return schema === undefined ? undefined : schemas.of(schema, 'input');
+  return schema === undefined ? undefined : schemas.schemaOf(schema, 'input');
 }
 
 const json = (schema: Schema) => ({ 'application/json': { schema } });
@@ -158,7 +160,7 @@ function response(answers: readonly Answer[], schemas: Schemas): Record<string, 
 }
 
 function contentOf(answer: Exclude<Answer, null>, schemas: Schemas): [string, { schema?: Schema }] {
-  if ('kind' in answer) return ['application/json', { schema: schemas.of(answer, 'output') }];
+  if ('kind' in answer) return ['application/json', { schema: schemas.schemaOf(answer, 'output') }];
   const { type, schema } = answer;
-  return [type, schema === undefined ? {} : { schema: schemas.of(schema, 'output') }];
+  return [type, schema === undefined ? {} : { schema: schemas.schemaOf(schema, 'output') }];
 }

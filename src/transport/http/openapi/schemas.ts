@@ -34,7 +34,7 @@ export class Schemas {
   };
 
   /** An object that `convert` fills. */
-  of(schema: v.GenericSchema, mode: Mode): Schema {
+  schemaOf(schema: v.GenericSchema, mode: Mode): Schema {
     const known = this.waiting[mode].get(schema) ?? {};
     this.waiting[mode].set(schema, known);
     return known as Schema;
