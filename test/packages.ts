@@ -4,7 +4,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
  * Which package may import which, lowest first. A request goes from a listener to the runtime, the
  * kernel and a provider, and events come back through the log: nothing calls upwards.
  *
- * A package with a door is entered by its `index.ts` only. The others are the core.
+ * A package with a door is entered by its `index.ts` only. The others are the core: a door loads
+ * all that is behind it where the sources run, and every package uses most of the core.
  */
 export interface Package {
   may: readonly string[];
@@ -38,30 +39,30 @@ export const packages: Record<string, Package> = {
   contract: { may: ['base'] },
   machines: { may: ['contract'] },
   home: { may: ['base'] },
-  config: { door: true, may: ['base', 'contract', 'home', 'ports'] },
+  config: { may: ['base', 'contract', 'home', 'ports'] },
   // Interfaces between packages.
   ports: { may: ['contract', 'machines', 'config'] },
   logs: { may: BASE },
-  'http-client': { door: true, may: BASE },
+  'http-client': { may: BASE },
   // Events on a disk, and their reads.
-  store: { door: true, folder: 'src/kernel/store', may: RECORDS },
+  store: { folder: 'src/kernel/store', may: RECORDS },
   // The machines that are folded from the log.
-  kernel: { door: true, may: [...RECORDS, 'store'] },
+  kernel: { may: [...RECORDS, 'store'] },
   models: { door: true, may: [...RECORDS, 'http-client'] },
   engine: { door: true, may: [...BASE, 'ports', 'models', 'logs'] },
   cloud: { door: true, may: [...RECORDS, 'http-client'] },
   tools: { door: true, may: [...RECORDS, 'http-client', 'logs'] },
   // Local models: which process has which one, and their files.
-  providers: { door: true, may: [...RECORDS, 'models', 'engine', 'cloud'] },
-  runtime: { door: true, may: [...RECORDS, 'store', 'kernel'] },
+  providers: { may: [...RECORDS, 'models', 'engine', 'cloud'] },
+  runtime: { may: [...RECORDS, 'store', 'kernel'] },
   // Several daemons on one log.
   fleet: { door: true, tests: ['test/e2e/fleet'], may: [...RECORDS, 'store', 'kernel', 'runtime'] },
-  transport: { door: true, may: [...RECORDS, 'store', 'kernel', 'runtime', 'logs', 'tools'] },
+  transport: { may: [...RECORDS, 'store', 'kernel', 'runtime', 'logs', 'tools'] },
   dialects: { door: true, may: [...RECORDS, 'runtime', 'transport'] },
   grpc: { door: true, may: [...RECORDS, 'store', 'kernel', 'runtime', 'transport'] },
   // Browser programs, which the daemon serves as files.
   console: { door: true, tests: ['test/browser/'], may: [] },
-  daemon: { door: true, may: [...WORK, 'transport', 'dialects', 'grpc'] },
+  daemon: { may: [...WORK, 'transport', 'dialects', 'grpc'] },
   cli: { may: [...WORK, 'engine', 'transport', 'daemon'] },
 };
 

@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/index.ts';
+import { loadConfig } from '../config/config.ts';
 import { oneLine } from '../logs/plain.ts';
 import { knownNames } from './completion/known.ts';
 import type { Context } from './context.ts';

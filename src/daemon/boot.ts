@@ -8,7 +8,7 @@ import { whyUnusable } from '../causes.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import { tidyCompiledCode } from '../home/compiled-code.ts';
 import { endsAtHangup } from '../home/terminal.ts';
-import { isFull } from '../kernel/store/index.ts';
+import { isFull } from '../kernel/store/failure.ts';
 import { exitAtOnce, notifyParent } from './exit.ts';
 import { buildParts, type Parts, type PartsOptions } from './parts.ts';
 import { ServiceNotice } from './service-notice.ts';

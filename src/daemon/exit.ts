@@ -1,4 +1,4 @@
-import { ownsAny } from '../kernel/store/index.ts';
+import { ownsAny } from '../kernel/store/files/ownership.ts';
 
 /**
  * Ends the process. An exit waits for the thread of the store, for as long as the disk does; then

@@ -9,9 +9,9 @@ import { isSecret } from '../home/home.ts';
 import type { Paths } from '../home/paths.ts';
 import { platform } from '../home/platform.ts';
 import { AWAY, remedyFor } from '../home/remedy.ts';
-import { reserveFile, walOf } from '../kernel/store/index.ts';
+import { reserveFile } from '../kernel/store/files/reserve.ts';
+import { walOf } from '../kernel/store/files/wal.ts';
 import { logFile } from '../logs/files.ts';
-import { loadTokenFile } from '../transport/index.ts';
 
 /**
  * The files that a start opens in its home, beside those of the configuration. The start and the
@@ -147,7 +147,8 @@ async function problemOf(row: HomeFile): Promise<HomeProblem | null> {
 }
 
 // Not imported above: the doctor starts without them.
-const readTokens = async (path: string) => (await loadTokenFile()).readTokens(path);
+const readTokens = async (path: string) =>
+  (await import('../transport/auth/token-file.ts')).readTokens(path);
 const readNode = async (path: string) => (await loadNodeFile()).readNodeFile(path);
 
 /** Whether it is a link to a place where no file can be made. */

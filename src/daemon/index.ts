@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  isPostgres,
-  loadConfig,
-  readCertificate,
-  refuseOpenBind,
-  type Settings,
-} from '../config/index.ts';
+import { refuseOpenBind } from '../config/address.ts';
+import { readCertificate } from '../config/certificate.ts';
+import { loadConfig } from '../config/config.ts';
+import type { Settings } from '../config/settings.ts';
+import { isPostgres } from '../config/store/address.ts';
 import { hasCode, SvcError } from '../errors.ts';
 import { tryLock } from '../home/file-lock.ts';
 import { prepareHome, readSecret } from '../home/home.ts';
@@ -19,13 +17,11 @@ import {
 } from '../home/runtime-file.ts';
 import { forgetStart, noteStart, startEndedError } from '../home/starting.ts';
 import { programVersion } from '../home/version.ts';
-import { ownsAny } from '../kernel/store/index.ts';
-import { connect } from '../transport/index.ts';
+import { ownsAny } from '../kernel/store/files/ownership.ts';
+import { connect } from '../transport/control/client.ts';
 import { Boot, toFailure } from './boot.ts';
 import { exit, notifyParent } from './exit.ts';
 import { refuseUnusable } from './home-files.ts';
-
-export { homeProblems } from './home-files.ts';
 
 export interface ServeOptions {
   paths: Paths;

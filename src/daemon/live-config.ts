@@ -1,5 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
-import { type Config, findSetting, type SettingSpec, settingKeys } from '../config/index.ts';
+import type { Config } from '../config/config.ts';
+import type { SettingSpec } from '../config/layers.ts';
+import { findSetting, settingKeys } from '../config/setting-keys.ts';
 import type {
   AppliedSettings,
   Configuration,

@@ -1,28 +1,27 @@
 import type { Logger } from 'pino';
 import { isIn } from '../../machines/step.ts';
 import { Notifier } from '../async/notifier.ts';
-import { type Config, removeProvider, saveModelChoices, saveProvider } from '../config/index.ts';
+import type { Config } from '../config/config.ts';
+import { saveModelChoices } from '../config/models-file.ts';
+import { removeProvider, saveProvider } from '../config/providers/providers-file.ts';
 import type { SvcError } from '../errors.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
-import { type DaemonKey, isRun, Kernel, stream, strippingStore } from '../kernel/index.ts';
+import { strippingStore } from '../kernel/content.ts';
+import { Kernel } from '../kernel/kernel.ts';
+import { type DaemonKey, isRun, stream } from '../kernel/stream.ts';
 import { createLog } from '../logs/log.ts';
 import type { Log } from '../ports/log.ts';
-import {
-  createRuntime,
-  DaemonHistory,
-  DiskMonitor,
-  type ExporterOptions,
-  loadExporter,
-  logEvents,
-  newBootId,
-  projectEvent,
-  Retention,
-  StopReports,
-  type TraceExporter,
-  traceRuns,
-  Verification,
-} from '../runtime/index.ts';
+import { createRuntime } from '../runtime/create.ts';
+import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
+import { Retention } from '../runtime/disk/retention.ts';
+import { DaemonHistory, StopReports } from '../runtime/health/daemon-history.ts';
+import { Verification } from '../runtime/health/verification.ts';
+import { logEvents } from '../runtime/log-lines/log-lines.ts';
+import { newBootId } from '../runtime/runs/ids.ts';
+import { projectEvent } from '../runtime/runs/record.ts';
+import type { ExporterOptions, TraceExporter } from '../runtime/traces/exporter.ts';
+import { traceRuns } from '../runtime/traces/run-trace.ts';
 import { LiveConfig } from './live-config.ts';
 import { createSite } from './site.ts';
 import { buildTransports } from './transports.ts';
@@ -242,8 +241,8 @@ export function startTraces(
   { endpoint, ...options }: Omit<ExporterOptions, 'endpoint'> & { endpoint: string | null },
 ): { close(): Promise<void> } {
   if (endpoint === null) return { close: async () => {} };
-  const loading: Promise<TraceExporter | null> = loadExporter().then(({ createExporter }) =>
-    createExporter({ endpoint, ...options }),
+  const loading: Promise<TraceExporter | null> = import('../runtime/traces/exporter.ts').then(
+    ({ createExporter }) => createExporter({ endpoint, ...options }),
   );
   const loaded = loading.catch((error: unknown) => {
     options.log.warn({ err: error }, 'traces are not sent: the exporter could not be made');

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { stateName } from '../../machines/step.ts';
-import type { DaemonKey, Kernel } from '../kernel/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { DaemonKey } from '../kernel/stream.ts';
 import type { Log } from '../ports/log.ts';
 
 /** Sends fields such as `READY=1` to systemd. Rejects when they cannot be sent. */

@@ -1,9 +1,13 @@
 import { SystemClock } from '../async/clock.ts';
-import { isPostgres } from '../config/index.ts';
+import { isPostgres } from '../config/store/address.ts';
 import { asSvcError } from '../errors.ts';
 import { fleetSite } from '../fleet/index.ts';
-import { createSqliteStore, logBytes, type StoreOptions } from '../kernel/store/index.ts';
-import { OneDaemon, projectRun, type Site, type SiteOptions } from '../runtime/index.ts';
+import { logBytes } from '../kernel/store/files/database-file.ts';
+import { createSqliteStore } from '../kernel/store/sqlite/sqlite.ts';
+import type { StoreOptions } from '../kernel/store/store.ts';
+import { OneDaemon } from '../runtime/placement.ts';
+import { projectRun } from '../runtime/runs/record.ts';
+import type { Site, SiteOptions } from '../runtime/site.ts';
 
 export function createSite(options: Omit<SiteOptions, 'mending'>): Site {
   const { log } = options;

@@ -2,15 +2,18 @@ import type { DaemonEvent, LastBoot } from '../../machines/daemon/context.ts';
 import { ENDINGS } from '../../machines/daemon/context.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import { isIn } from '../../machines/step.ts';
-import { isClearText, isPostgres, outdatedNames } from '../config/index.ts';
+import { isClearText } from '../config/address.ts';
+import { outdatedNames } from '../config/renamed.ts';
+import { isPostgres } from '../config/store/address.ts';
 import { hasCode } from '../errors.ts';
 import { hostBootId } from '../home/host.ts';
 import { platform } from '../home/platform.ts';
 import { folderOf, writeRuntimeFile } from '../home/runtime-file.ts';
 import { forgetStart } from '../home/starting.ts';
-import { type EventStore, isFull } from '../kernel/store/index.ts';
-import { type RecoveryProgress, readLastBoot, recoverRuns } from '../runtime/index.ts';
-import { removeSignInPages } from '../transport/index.ts';
+import { isFull } from '../kernel/store/failure.ts';
+import type { EventStore } from '../kernel/store/port.ts';
+import { type RecoveryProgress, readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
+import { removeSignInPages } from '../transport/auth/sign-in-page.ts';
 import type { Parts } from './parts.ts';
 
 /** Thrown by a step of the start that comes after a stop. */

@@ -4,7 +4,7 @@ import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../home/runtime-file.ts';
-import { isEngine } from '../kernel/index.ts';
+import { isEngine } from '../kernel/stream.ts';
 import type { Parts } from './parts.ts';
 
 /**

@@ -1,20 +1,19 @@
-import { type Config, parseAddress } from '../config/index.ts';
+import { parseAddress } from '../config/address.ts';
+import type { Config } from '../config/config.ts';
 import { hasCode, SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/index.ts';
 import type { Paths } from '../home/paths.ts';
 import type { DaemonLog } from '../logs/log.ts';
-import type { HomeRuntime } from '../runtime/index.ts';
-import {
-  attachSockets,
-  buildSignIn,
-  ControlServer,
-  createHttp,
-  createMethods,
-  createRefusals,
-  createTokenAccess,
-  ServedCertificate,
-  UnsentBytes,
-} from '../transport/index.ts';
+import type { HomeRuntime } from '../runtime/port.ts';
+import { buildSignIn } from '../transport/auth/sign-in.ts';
+import { createTokenAccess } from '../transport/auth/token-access.ts';
+import { createMethods } from '../transport/control/methods.ts';
+import { ControlServer } from '../transport/control/server.ts';
+import { createHttp } from '../transport/http/server.ts';
+import { createRefusals } from '../transport/refusals.ts';
+import { ServedCertificate } from '../transport/served-certificate.ts';
+import { UnsentBytes } from '../transport/stream/unsent-bytes.ts';
+import { attachSockets } from '../transport/ws/upgrade.ts';
 import type { LiveConfig } from './live-config.ts';
 import { routes, socketRoutes } from './routes.ts';
 

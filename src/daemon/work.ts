@@ -1,47 +1,38 @@
 import { dirname, join } from 'node:path';
 import type { Clock } from '../async/clock.ts';
 import { timeoutSignal } from '../async/timers.ts';
-import {
-  type Config,
-  createKeys,
-  fixedKey,
-  mcpFile,
-  mcpKey,
-  mcpLogin,
-  type ProviderConfig,
-  StoredKeys,
-  withDefaults,
-} from '../config/index.ts';
+import type { Config } from '../config/config.ts';
+import { createKeys, fixedKey } from '../config/keys/keys.ts';
+import { mcpKey, mcpLogin, StoredKeys } from '../config/keys/stored-keys.ts';
+import { mcpFile } from '../config/mcp-file.ts';
+import { type ProviderConfig, withDefaults } from '../config/providers/provider.ts';
 import { attentionOf } from '../contract/attention.ts';
 import { buildsFolder } from '../home/engine-builds.ts';
 import { hostBootId } from '../home/host.ts';
 import { installedLlamaServer } from '../home/llama-server.ts';
 import type { Paths } from '../home/paths.ts';
-import { type DaemonKey, type Kernel, keepsContent, stream, streamPort } from '../kernel/index.ts';
-import type { EventStore } from '../kernel/store/index.ts';
+import { keepsContent } from '../kernel/content.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { EventStore } from '../kernel/store/port.ts';
+import { type DaemonKey, stream, streamPort } from '../kernel/stream.ts';
 import { type Limits, LOCAL_RUNS } from '../limits.ts';
 import { Origins, Puller } from '../models/index.ts';
 import type { ProviderKeys } from '../ports/keys.ts';
 import type { EffectHandlers, Log } from '../ports/log.ts';
-import {
-  type ByModel,
-  createLocalProvider,
-  createRemote,
-  type EnginePorts,
-  OtherModels,
-} from '../providers/index.ts';
-import {
-  Budget,
-  LOCAL,
-  loadedAliasesOf,
-  OutputBudget,
-  Providers,
-  Pulls,
-  RunExecutor,
-  Scheduler,
-  SeparateJudge,
-  ToolCalls,
-} from '../runtime/index.ts';
+import { createRemote } from '../providers/adapters.ts';
+import type { EnginePorts } from '../providers/local/engines.ts';
+import type { ByModel } from '../providers/local/models.ts';
+import { createLocalProvider } from '../providers/local/provider.ts';
+import { OtherModels } from '../providers/local/stores/others.ts';
+import { SeparateJudge } from '../runtime/judge/judge.ts';
+import { loadedAliasesOf } from '../runtime/models/alias.ts';
+import { LOCAL, Providers } from '../runtime/providers/providers.ts';
+import { Pulls } from '../runtime/pulls/pulls.ts';
+import { RunExecutor } from '../runtime/runs/executor.ts';
+import { OutputBudget } from '../runtime/runs/output-recorder.ts';
+import { Scheduler } from '../runtime/runs/scheduler.ts';
+import { ToolCalls } from '../runtime/tools/tool-calls.ts';
+import { Budget } from '../runtime/usage/budget.ts';
 import { type McpMachines, McpServers } from '../tools/index.ts';
 
 export interface WorkOptions {

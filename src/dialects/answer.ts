@@ -1,16 +1,11 @@
 import type { ToolCall } from '../../machines/tool-call.ts';
 import type { RunRecord } from '../contract/contract.ts';
 import type { OutputPart, TokenLogprob } from '../contract/messages/parts.ts';
-import {
-  type Context,
-  cutReasonOf,
-  type Live,
-  type LiveOptions,
-  PIECE_BYTES,
-  requestOver,
-  sendLarge,
-  sendLive,
-} from '../transport/index.ts';
+import { sendLarge } from '../transport/http/large.ts';
+import type { Context } from '../transport/http/route.ts';
+import { requestOver } from '../transport/http/run-request.ts';
+import { cutReasonOf, type Live, type LiveOptions, sendLive } from '../transport/stream/live.ts';
+import { PIECE_BYTES } from '../transport/stream/unsent-bytes.ts';
 import {
   type AnswerEnd,
   addPiece,

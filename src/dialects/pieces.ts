@@ -11,8 +11,9 @@ import {
   type TokenLogprob,
 } from '../contract/messages/parts.ts';
 import { formError, SvcError } from '../errors.ts';
-import type { Runtime } from '../runtime/index.ts';
-import { eventData, type Outflow } from '../transport/index.ts';
+import type { Runtime } from '../runtime/port.ts';
+import { eventData } from '../transport/stream/event-forms.ts';
+import type { Outflow } from '../transport/stream/unsent-bytes.ts';
 import { isShown, ServedCalls } from './served-calls.ts';
 
 /** One recorded piece of an answer. */

@@ -1,4 +1,5 @@
-import type { Route, SocketRoute } from '../transport/index.ts';
+import type { Route } from '../transport/http/route.ts';
+import type { SocketRoute } from '../transport/socket-route.ts';
 import { anthropicRoutes } from './anthropic/messages.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
 import { conversationRoutes } from './openai/conversations.ts';

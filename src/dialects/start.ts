@@ -1,13 +1,9 @@
 import { invalidRequest, withoutNull } from '../contract/check.ts';
 import type { RequestSource, RunInput, RunRecord } from '../contract/contract.ts';
 import { parseRunInput, spanOf } from '../contract/inputs.ts';
-import {
-  type Context,
-  cancelWhenGone,
-  clientGoneSignal,
-  clientOf,
-  withKey,
-} from '../transport/index.ts';
+import { cancelWhenGone } from '../transport/cancel-when-gone.ts';
+import type { Context } from '../transport/http/route.ts';
+import { clientGoneSignal, clientOf, withKey } from '../transport/http/run-request.ts';
 
 /** The API of a request. `fields`: plain JSON that the API needs to describe the run later. */
 export interface ApiRequest {

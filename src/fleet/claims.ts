@@ -4,10 +4,12 @@ import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { RunEvent } from '../../machines/run/context.ts';
 import { afterCrash, fileToResume } from '../../machines/run/next.ts';
 import { createGate } from '../async/gate.ts';
-import { type DaemonKey, type Kernel, type RunKey, stream } from '../kernel/index.ts';
-import type { EventStore } from '../kernel/store/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { EventStore } from '../kernel/store/port.ts';
+import { type DaemonKey, type RunKey, stream } from '../kernel/stream.ts';
 import type { Log } from '../ports/log.ts';
-import { LOCAL, type Scheduler } from '../runtime/index.ts';
+import { LOCAL } from '../runtime/providers/providers.ts';
+import type { Scheduler } from '../runtime/runs/scheduler.ts';
 import type { MissingFile, ModelFiles } from './model-files.ts';
 import type { ClaimedRun, Fleet } from './port.ts';
 

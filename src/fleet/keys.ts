@@ -1,7 +1,7 @@
 import { type Clock, pause } from '../async/clock.ts';
 import { hasCode, SvcError } from '../errors.ts';
-import type { RunKey } from '../kernel/index.ts';
-import { newRunId } from '../runtime/index.ts';
+import type { RunKey } from '../kernel/stream.ts';
+import { newRunId } from '../runtime/runs/ids.ts';
 import type { Fleet } from './port.ts';
 
 /**

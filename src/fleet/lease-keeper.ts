@@ -4,10 +4,11 @@ import type { LeaseEvent } from '../../machines/lease.ts';
 import { isIn } from '../../machines/step.ts';
 import type { Clock } from '../async/clock.ts';
 import { asSvcError, hasCode, SvcError } from '../errors.ts';
-import { type Kernel, type LeaseKey, stream } from '../kernel/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import { type LeaseKey, stream } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../ports/log.ts';
-import type { PlacementHealth } from '../runtime/index.ts';
+import type { PlacementHealth } from '../runtime/placement.ts';
 import type { FleetClock } from './clock.ts';
 import type { Fleet, JoinResult, NodeFacts, NodeLoad, TakenOver } from './port.ts';
 

@@ -1,5 +1,6 @@
 import { fileToResume } from '../../machines/run/next.ts';
-import { type Kernel, type RunKey, stream } from '../kernel/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import { type RunKey, stream } from '../kernel/stream.ts';
 import type { Offer } from './claims.ts';
 import type { ClaimedRun, Fleet, Waiting, WantedFile, WantedModel } from './port.ts';
 

@@ -1,7 +1,7 @@
 import { isoTime } from '../async/clock.ts';
 import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 import { SvcError } from '../errors.ts';
-import type { NodesPort } from '../runtime/index.ts';
+import type { NodesPort } from '../runtime/placement.ts';
 import type { Fleet, NodeRow } from './port.ts';
 
 /** The nodes of the fleet, as users see them. */

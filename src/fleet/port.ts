@@ -1,5 +1,5 @@
 import type { Addresses } from '../../machines/daemon/context.ts';
-import type { EventStore, StoredEvent } from '../kernel/store/index.ts';
+import type { EventStore, StoredEvent } from '../kernel/store/port.ts';
 
 /**
  * The port to what the nodes of a fleet share besides the log: leases, owners of runs, keys and

@@ -1,8 +1,9 @@
 import { pause } from '../async/clock.ts';
 import type { RunRequest } from '../contract/messages/parts.ts';
-import type { Kernel, RunKey } from '../kernel/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { RunKey } from '../kernel/stream.ts';
 import type { Log } from '../ports/log.ts';
-import type { Scheduler } from '../runtime/index.ts';
+import type { Scheduler } from '../runtime/runs/scheduler.ts';
 import type { Fleet } from './port.ts';
 
 export interface ReleasesOptions {

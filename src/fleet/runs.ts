@@ -4,27 +4,18 @@ import { pause } from '../async/clock.ts';
 import { Notifier } from '../async/notifier.ts';
 import type { RunRecord } from '../contract/contract.ts';
 import { SvcError } from '../errors.ts';
-import {
-  type DaemonKey,
-  type Elsewhere,
-  foldStream,
-  type Instance,
-  type Kernel,
-  type RunKey,
-  type StreamKey,
-  stream,
-  type Watch,
-} from '../kernel/index.ts';
-import type { EventStore } from '../kernel/store/index.ts';
+import type { Elsewhere, Watch } from '../kernel/elsewhere.ts';
+import { foldStream } from '../kernel/fold.ts';
+import type { Instance } from '../kernel/instance.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { EventStore } from '../kernel/store/port.ts';
+import { type DaemonKey, type RunKey, type StreamKey, stream } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../ports/log.ts';
-import {
-  type Placement,
-  type PlacementHealth,
-  runRecord,
-  type Scheduler,
-  unknownRun,
-} from '../runtime/index.ts';
+import type { Placement, PlacementHealth } from '../runtime/placement.ts';
+import { runRecord } from '../runtime/runs/record.ts';
+import { unknownRun } from '../runtime/runs/run-errors.ts';
+import type { Scheduler } from '../runtime/runs/scheduler.ts';
 import { Claims, needOf, type Offer } from './claims.ts';
 import { FleetKeys } from './keys.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';

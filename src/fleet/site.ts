@@ -2,24 +2,18 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { SystemClock } from '../async/clock.ts';
 import { whyUnusable } from '../causes.ts';
-import { storePassword } from '../config/index.ts';
+import { storePassword } from '../config/store/password.ts';
 import { hasCode, SvcError } from '../errors.ts';
 import { writeAtomic } from '../home/atomic-write.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
-import type { Kernel } from '../kernel/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../ports/log.ts';
-import {
-  LOCAL,
-  type Membership,
-  newNodeId,
-  type Providers,
-  type Site,
-  type SiteOptions,
-  type SiteParts,
-} from '../runtime/index.ts';
+import { LOCAL, type Providers } from '../runtime/providers/providers.ts';
+import { newNodeId } from '../runtime/runs/ids.ts';
+import type { Membership, Site, SiteOptions, SiteParts } from '../runtime/site.ts';
 import type { Offer } from './claims.ts';
 import { FleetClock } from './clock.ts';
 import { LeaseKeeper, type LeaseKeeperOptions } from './lease-keeper.ts';

@@ -7,8 +7,9 @@ import {
 } from '@grpc/grpc-js';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { type NeededScope, requireScope } from '../runtime/index.ts';
-import type { Holder, TokenAccess } from '../transport/index.ts';
+import { type NeededScope, requireScope } from '../runtime/principal/principal.ts';
+import type { Holder } from '../transport/auth/holder.ts';
+import type { TokenAccess } from '../transport/auth/token-access.ts';
 import type { GrpcConnections } from './connections.ts';
 import { statusOf } from './status.ts';
 

@@ -3,8 +3,9 @@ import { isTerminalEvent, TIMEOUT_ERROR } from '../../machines/run/context.ts';
 import type { RunPage, RunRecord, SearchPage } from '../contract/contract.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../contract/messages/parts.ts';
 import { fromBody, SvcError } from '../errors.ts';
-import type { StoredEvent } from '../kernel/store/index.ts';
-import { type Grpc, shownData } from '../runtime/index.ts';
+import type { StoredEvent } from '../kernel/store/port.ts';
+import { shownData } from '../runtime/history/event-record.ts';
+import type { Grpc } from '../runtime/operations/row.ts';
 
 /** Records and events in the form of `runtime.proto`. A field that is null is absent. */
 

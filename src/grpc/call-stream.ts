@@ -1,5 +1,5 @@
 import type { ServerWritableStream } from '@grpc/grpc-js';
-import type { SharedBytes, UnsentBytes } from '../transport/index.ts';
+import type { SharedBytes, UnsentBytes } from '../transport/stream/unsent-bytes.ts';
 
 export type Streaming = ServerWritableStream<unknown, object>;
 

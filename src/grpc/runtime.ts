@@ -12,14 +12,14 @@ import { CLIENT_MAX } from '../contract/run.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../ports/log.ts';
-import { ACCESS, type HomeCall, type NeededScope, type Runtime, rows } from '../runtime/index.ts';
-import {
-  cancelWhenGone,
-  eventData,
-  followWithWaits,
-  textLength,
-  type UnsentBytes,
-} from '../transport/index.ts';
+import { rows } from '../runtime/operations/operations.ts';
+import { ACCESS, type HomeCall } from '../runtime/operations/row.ts';
+import type { Runtime } from '../runtime/port.ts';
+import type { NeededScope } from '../runtime/principal/principal.ts';
+import { cancelWhenGone } from '../transport/cancel-when-gone.ts';
+import { eventData, followWithWaits } from '../transport/stream/event-forms.ts';
+import { textLength } from '../transport/stream/json-pieces.ts';
+import type { UnsentBytes } from '../transport/stream/unsent-bytes.ts';
 import { messageOf, RunUpdates } from './answer.ts';
 import { CallStream, type Streaming } from './call-stream.ts';
 import { statusOf } from './status.ts';

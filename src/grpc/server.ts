@@ -4,7 +4,8 @@ import type { Clock } from '../async/clock.ts';
 import { asSvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../ports/log.ts';
-import { listen, type ServedCertificate } from '../transport/index.ts';
+import { listen } from '../transport/listen.ts';
+import type { ServedCertificate } from '../transport/served-certificate.ts';
 import { GrpcConnections } from './connections.ts';
 import type { GrpcService, ServiceOptions } from './service.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
-import { isLoopback } from '../config/index.ts';
+import { isLoopback } from '../config/address.ts';
 import { type ErrorCode, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { type Proxies, ProxyRefused, proxiesOf } from './proxy.ts';

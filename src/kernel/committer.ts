@@ -6,7 +6,7 @@ import { asSvcError, type SvcError } from '../errors.ts';
 import type { Instance } from './instance.ts';
 import { wholeAppends } from './publisher.ts';
 import type { Stalls } from './stalls.ts';
-import type { AppendResult, EventStore, RunRow, StoredEvent } from './store/index.ts';
+import type { AppendResult, EventStore, RunRow, StoredEvent } from './store/port.ts';
 
 /**
  * Batches events into commits and assigns their sequence numbers. It owns the queue of pending

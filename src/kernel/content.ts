@@ -1,6 +1,6 @@
 import { type OutputPart, textOf } from '../contract/messages/parts.ts';
 import { redactor } from '../pattern.ts';
-import type { Commit, EventStore, RunRow, StoredEvent } from './store/index.ts';
+import type { Commit, EventStore, RunRow, StoredEvent } from './store/port.ts';
 
 /** Which texts are stored; `redact` are regular expressions. */
 export interface ContentSettings {

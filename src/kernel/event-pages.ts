@@ -1,7 +1,7 @@
 import { createGate } from '../async/gate.ts';
 import { ShortLived } from '../async/short-lived.ts';
 import { sizeInMemory } from './instance.ts';
-import type { StoredEvent } from './store/index.ts';
+import type { StoredEvent } from './store/port.ts';
 
 /** Pages read from the store at one time, for all followers together. */
 const READS = 4;

@@ -11,7 +11,7 @@ import {
 } from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
-import type { EventStore, StoredEvent } from './store/index.ts';
+import type { EventStore, StoredEvent } from './store/port.ts';
 import type { StreamKey } from './stream.ts';
 
 /** Events in one page at most; the store bounds their bytes. */

@@ -5,7 +5,7 @@ import { init, step } from '../../machines/step.ts';
 import { Instance } from './instance.ts';
 import { pagesOf } from './pages.ts';
 import { machineOf, unknownKind } from './registry.ts';
-import { type EventStore, type StoredEvent, toEvent } from './store/index.ts';
+import { type EventStore, type StoredEvent, toEvent } from './store/port.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is no such

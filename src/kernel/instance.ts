@@ -10,7 +10,7 @@ import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
 import type { Count, Pending } from './committer.ts';
 import { machineOf } from './registry.ts';
-import type { RunRow, StoredEvent } from './store/index.ts';
+import type { RunRow, StoredEvent } from './store/port.ts';
 import { isRun, stream as keys, type Proposal } from './stream.ts';
 
 /**

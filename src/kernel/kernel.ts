@@ -16,7 +16,7 @@ import type { Instance } from './instance.ts';
 import { draft, Refusal } from './instance.ts';
 import { Publisher } from './publisher.ts';
 import { Stalls } from './stalls.ts';
-import type { RunRow, StoredEvent } from './store/index.ts';
+import type { RunRow, StoredEvent } from './store/port.ts';
 import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } from './stream.ts';
 
 /**

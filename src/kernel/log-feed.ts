@@ -12,7 +12,7 @@ import type {
 import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
-import type { EventStore, StoredEvent } from './store/index.ts';
+import type { EventStore, StoredEvent } from './store/port.ts';
 
 const PAGE = 64;
 

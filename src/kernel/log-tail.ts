@@ -2,7 +2,7 @@ import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { sizeInMemory } from './instance.ts';
 import type { Kernel } from './kernel.ts';
-import type { StoredEvent } from './store/index.ts';
+import type { StoredEvent } from './store/port.ts';
 
 /**
  * The end of the whole log, kept in memory for its followers.

@@ -1,4 +1,4 @@
-import type { EventStore, StoredEvent } from './store/index.ts';
+import type { EventStore, StoredEvent } from './store/port.ts';
 
 const PAGE = 1000;
 

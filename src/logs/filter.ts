@@ -1,4 +1,4 @@
-import type { LogLevel } from '../config/index.ts';
+import type { LogLevel } from '../config/settings.ts';
 import { LOG_LEVELS } from '../contract/words.ts';
 
 /** Which lines match. */

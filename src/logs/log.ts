@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino';
-import type { LogLevel } from '../config/index.ts';
+import type { LogLevel } from '../config/settings.ts';
 import type { Limits } from '../limits.ts';
 import { redactor } from '../pattern.ts';
 import { readLine } from './filter.ts';

@@ -1,4 +1,4 @@
-import { suggest } from '../config/index.ts';
+import { suggest } from '../config/suggest.ts';
 import { SvcError } from '../errors.ts';
 import { findKnown, isShortName } from './catalogue.ts';
 

@@ -1,4 +1,4 @@
-import { suggest } from '../config/index.ts';
+import { suggest } from '../config/suggest.ts';
 import { SvcError } from '../errors.ts';
 import type { PullInput, PullTask } from '../ports/models.ts';
 import { findKnown, isShortName, type KnownModel, knownModels, nameOfKnown } from './catalogue.ts';

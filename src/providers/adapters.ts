@@ -1,5 +1,5 @@
 import { createRemoteProvider, createSdkProvider } from '../cloud/index.ts';
-import type { ProviderConfig } from '../config/index.ts';
+import type { ProviderConfig } from '../config/providers/provider.ts';
 import { fillHint, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { ProviderKeys } from '../ports/keys.ts';

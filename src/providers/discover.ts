@@ -1,6 +1,6 @@
 import { get } from 'node:http';
 import { timeoutSignal } from '../async/timers.ts';
-import { type KnownProvider, knownProviders } from '../config/index.ts';
+import { type KnownProvider, knownProviders } from '../config/providers/known-providers.ts';
 import { parseForeignJson } from '../json.ts';
 import { jsonBudgets } from '../limits.ts';
 

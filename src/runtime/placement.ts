@@ -2,15 +2,12 @@ import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { ReportRecord, RunRecord } from '../contract/contract.ts';
 import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 import { SvcError } from '../errors.ts';
-import {
-  type Elsewhere,
-  foldStream,
-  type Instance,
-  type Kernel,
-  NobodyElse,
-  type RunKey,
-} from '../kernel/index.ts';
-import type { EventStore } from '../kernel/store/index.ts';
+import { type Elsewhere, NobodyElse } from '../kernel/elsewhere.ts';
+import { foldStream } from '../kernel/fold.ts';
+import type { Instance } from '../kernel/instance.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { EventStore } from '../kernel/store/port.ts';
+import type { RunKey } from '../kernel/stream.ts';
 import { runRecord } from './runs/record.ts';
 import { Unrecovered } from './runs/unrecovered.ts';
 

@@ -1,10 +1,12 @@
 import type { Addresses } from '../../machines/daemon/context.ts';
 import type { Clock } from '../async/clock.ts';
-import type { Config } from '../config/index.ts';
+import type { Config } from '../config/config.ts';
 import type { SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
-import type { DaemonKey, Kernel } from '../kernel/index.ts';
-import type { EventStore, OpenReport, StoreOptions } from '../kernel/store/index.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { EventStore, OpenReport } from '../kernel/store/port.ts';
+import type { StoreOptions } from '../kernel/store/store.ts';
+import type { DaemonKey } from '../kernel/stream.ts';
 import type { Log } from '../ports/log.ts';
 import type { Placement } from './placement.ts';
 import type { Providers } from './providers/providers.ts';

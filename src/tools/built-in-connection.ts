@@ -1,4 +1,4 @@
-import type { BuiltIn } from '../config/index.ts';
+import type { BuiltIn } from '../config/mcp-file.ts';
 import { SvcError } from '../errors.ts';
 import { fileTools } from './built-in/files.ts';
 import { type BuiltInTool, Refusal } from './built-in/tool.ts';

@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { anySignal } from '../async/signals.ts';
 import { timeoutSignal } from '../async/timers.ts';
-import { retryAfter } from '../http-client/index.ts';
+import { retryAfter } from '../http-client/retry-after.ts';
 import { asRecord, parseForeignJson } from '../json.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';

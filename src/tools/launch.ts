@@ -1,4 +1,5 @@
-import { type McpServerConfig, type Reference, referencesIn } from '../config/index.ts';
+import type { McpServerConfig } from '../config/mcp-file.ts';
+import { type Reference, referencesIn } from '../config/reference.ts';
 import { SvcError } from '../errors.ts';
 
 /** The configuration that a server is started with, with the values of its references. */

@@ -57,7 +57,8 @@ class Files {
    */
   add(what: string, mimeType: unknown, data: unknown): string {
     const written = typeof data === 'string' ? data.replace(/\s+/g, '') : '';
-    const partName = `${what} (${[shortName(mimeType), sizeOf(written)].filter(Boolean).join(', ')})`;
+    const facts = [shortName(mimeType), sizeOf(written)].filter(Boolean);
+    const partName = `${what} (${facts.join(', ')})`;
     if (!isBase64(written)) return leftOutLine(what, 'its data is not base64');
     const media_type = fileTypeOf(written);
     if (media_type === null) return leftOutLine(partName, `models take ${TYPES}`);

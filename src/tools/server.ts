@@ -1,5 +1,5 @@
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
-import { type McpServerConfig, startOf } from '../config/index.ts';
+import { type McpServerConfig, startOf } from '../config/mcp-file.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { LoginStore } from '../ports/keys.ts';

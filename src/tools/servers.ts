@@ -12,7 +12,7 @@ import {
   startOf,
   targetOf,
   transportOf,
-} from '../config/index.ts';
+} from '../config/mcp-file.ts';
 import type { McpServerRecord, McpServersRecord, McpServerTools } from '../contract/mcp.ts';
 import type { ToolPolicy } from '../contract/words.ts';
 import { asSvcError, SvcError } from '../errors.ts';

@@ -1,5 +1,5 @@
 import type { Log } from '../ports/log.ts';
-import type { Runtime } from '../runtime/index.ts';
+import type { Runtime } from '../runtime/port.ts';
 
 /** Cancels the run when its client disconnects before the end. */
 export function cancelWhenGone(

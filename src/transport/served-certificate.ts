@@ -4,7 +4,7 @@ import {
   type CertificateFiles,
   isNameOf,
   readCertificate,
-} from '../config/index.ts';
+} from '../config/certificate.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../ports/log.ts';
 

@@ -1,4 +1,4 @@
-import { askAgainCommand } from '../../config/index.ts';
+import { askAgainCommand } from '../../config/mcp-file.ts';
 import type { DecisionInput } from '../../contract/approvals.ts';
 import { hasCode } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';

@@ -1,4 +1,3 @@
-import { loadConfigReader } from '../../config/index.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -69,7 +68,7 @@ async function begin(chat: Chat): Promise<void> {
 
 /** A user who wants no prompts in the log wants none in another file. */
 async function keepsPrompts({ config }: Context['paths']): Promise<boolean> {
-  const { loadConfig } = await loadConfigReader();
+  const { loadConfig } = await import('../../config/config.ts');
   try {
     return loadConfig(config).history.prompts === 'keep';
   } catch {

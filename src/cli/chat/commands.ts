@@ -1,4 +1,4 @@
-import { suggest } from '../../config/index.ts';
+import { suggest } from '../../config/suggest.ts';
 import { columns } from '../parse/help.ts';
 
 /** A command in a line of a chat, and its text. */

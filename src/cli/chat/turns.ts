@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { suggest } from '../../config/index.ts';
+import { suggest } from '../../config/suggest.ts';
 import { numberFields } from '../../contract/options.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';

@@ -1,9 +1,9 @@
 import { shownTarget } from '../../../machines/failover.ts';
-import { suggest } from '../../config/index.ts';
+import { suggest } from '../../config/suggest.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { listModels } from '../model/list-models.ts';
 import { columns } from '../parse/help.ts';

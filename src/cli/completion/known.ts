@@ -1,9 +1,10 @@
 import { readdirSync } from 'node:fs';
-import { loadConfig, settingKeys } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { settingKeys } from '../../config/setting-keys.ts';
 import { buildsFor } from '../../home/engine-builds.ts';
 import type { Paths } from '../../home/paths.ts';
 import { knownModels } from '../../models/index.ts';
-import type { Method, Results } from '../../transport/index.ts';
+import type { Method, Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Kind } from './words.ts';
 

@@ -1,4 +1,6 @@
-import { adapters, knownProviders, settingWords } from '../../config/index.ts';
+import { adapters } from '../../config/providers/adapters.ts';
+import { knownProviders } from '../../config/providers/known-providers.ts';
+import { settingWords } from '../../config/setting-keys.ts';
 import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/words.ts';
 import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 import { programs } from '../launch/programs.ts';

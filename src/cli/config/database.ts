@@ -1,4 +1,6 @@
-import { type Config, isPostgres, loadConfig, storePassword } from '../../config/index.ts';
+import { type Config, loadConfig } from '../../config/config.ts';
+import { isPostgres } from '../../config/store/address.ts';
+import { storePassword } from '../../config/store/password.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 
 /** How to reach the database that the configuration names. Throws config_invalid. */

@@ -1,13 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import {
-  historySpecs,
-  readUserFile,
-  replaceEdited,
-  type SettingSpec,
-  settingSpecs,
-} from '../../config/index.ts';
+import { historySpecs } from '../../config/history.ts';
+import type { SettingSpec } from '../../config/layers.ts';
+import { settingSpecs } from '../../config/settings.ts';
+import { readUserFile, replaceEdited } from '../../config/user-file.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import { oneLine } from '../../logs/plain.ts';

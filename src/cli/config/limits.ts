@@ -1,4 +1,4 @@
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
 
 /** The configured limits. An unreadable configuration must not block reading the log. */

@@ -1,4 +1,7 @@
-import { jsonText, maskedValue, settingPath, writeSetting } from '../../config/index.ts';
+import { maskedValue } from '../../config/layers.ts';
+import { settingPath } from '../../config/setting-keys.ts';
+import { writeSetting } from '../../config/user-file.ts';
+import { jsonText } from '../../config/value.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';

@@ -1,4 +1,7 @@
-import { findSetting, isRemoved, type Source, settingKeys, suggest } from '../../config/index.ts';
+import type { Source } from '../../config/layers.ts';
+import { isRemoved } from '../../config/renamed.ts';
+import { findSetting, settingKeys } from '../../config/setting-keys.ts';
+import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 
 export type Setting = NonNullable<ReturnType<typeof findSetting>>;

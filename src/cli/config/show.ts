@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/index.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';

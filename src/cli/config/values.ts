@@ -1,4 +1,6 @@
-import { type Config, loadConfig, type Source, settingPath } from '../../config/index.ts';
+import { type Config, loadConfig } from '../../config/config.ts';
+import type { Source } from '../../config/layers.ts';
+import { settingPath } from '../../config/setting-keys.ts';
 import { asSvcError } from '../../errors.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';

@@ -1,5 +1,6 @@
 import type { Paths } from '../../home/paths.ts';
-import type { CallOptions, ControlClient, Method, Results } from '../../transport/index.ts';
+import type { CallOptions, ControlClient } from '../../transport/control/client.ts';
+import type { Method, Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from './connect-daemon.ts';
 
 /** Sends one request to the daemon over a new connection. Throws daemon_not_running. */

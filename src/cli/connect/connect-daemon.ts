@@ -4,7 +4,11 @@ import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { originalOf, ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { programVersion } from '../../home/version.ts';
-import { type ConnectOptions, type ControlClient, connect } from '../../transport/index.ts';
+import {
+  type ConnectOptions,
+  type ControlClient,
+  connect,
+} from '../../transport/control/client.ts';
 
 // Not imported: see paths.ts.
 const { lstatSync } = process.getBuiltinModule('node:fs');

@@ -1,7 +1,7 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { againWhenCut } from '../connect/again-when-cut.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 

@@ -1,4 +1,6 @@
-import { loadConfig, readCertificate, refuseOpenBind } from '../../config/index.ts';
+import { refuseOpenBind } from '../../config/address.ts';
+import { readCertificate } from '../../config/certificate.ts';
+import { loadConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
 import { note } from '../print/output.ts';

@@ -10,14 +10,14 @@ import {
 } from 'node:fs';
 import { dirname, parse, resolve } from 'node:path';
 import { whyUnusable } from '../../causes.ts';
-import type { Settings } from '../../config/index.ts';
+import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { DAEMON_ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { remedyFor } from '../../home/remedy.ts';
 import { startEndedError } from '../../home/starting.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { programFile } from '../program-file.ts';
 
 /**

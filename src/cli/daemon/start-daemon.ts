@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Settings } from '../../config/index.ts';
+import type { Settings } from '../../config/settings.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
-import type { ControlClient, Results } from '../../transport/index.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon, findSocket } from '../connect/connect-daemon.ts';
 import { spawnDaemon } from './spawn-daemon.ts';
 

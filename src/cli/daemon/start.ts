@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { isOpenInClear } from '../../config/index.ts';
+import { isOpenInClear } from '../../config/address.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';

@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
 import { oneLine, spellUnseen } from '../../logs/plain.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson, warn } from '../print/output.ts';
 import { findStatus, type StatusResult, type StatusView } from './find-status.ts';

@@ -5,7 +5,8 @@ import { platform } from '../../home/platform.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { forgetStart, type Starting, startsOf } from '../../home/starting.ts';
 import { defaultLimits } from '../../limits.ts';
-import type { ControlClient, Results } from '../../transport/index.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { againWhenCut } from '../connect/again-when-cut.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 

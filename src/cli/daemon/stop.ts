@@ -1,4 +1,4 @@
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import type { Context, Flags } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { type Certificate, readCertificate } from '../../config/index.ts';
+import { type Certificate, readCertificate } from '../../config/certificate.ts';
 import { asSvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';

@@ -1,8 +1,8 @@
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import type { ProviderRecord, ReportRecord } from '../../contract/contract.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { RuntimeFileState } from '../../home/runtime-file.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 
 /** The result of one check. */
 export interface Check {

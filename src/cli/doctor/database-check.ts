@@ -1,4 +1,5 @@
-import { type Config, storePassword } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
+import { storePassword } from '../../config/store/password.ts';
 import { asSvcError } from '../../errors.ts';
 import { type DatabaseFacts, inspectDatabase } from '../../fleet/index.ts';
 import { type Check, fail, ok, warn } from './check.ts';

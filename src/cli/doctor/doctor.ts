@@ -1,4 +1,6 @@
-import { type Config, loadConfig, outdatedNames, refuseOpenBind } from '../../config/index.ts';
+import { refuseOpenBind } from '../../config/address.ts';
+import { type Config, loadConfig } from '../../config/config.ts';
+import { outdatedNames } from '../../config/renamed.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { wrapHanging } from '../../logs/word-wrap.ts';

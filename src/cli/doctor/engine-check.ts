@@ -8,7 +8,7 @@ import { PROBE } from '../../engine/index.ts';
 import { betterBuild, buildsFolder, type Machine } from '../../home/engine-builds.ts';
 import { type Paths, packageRoot } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 

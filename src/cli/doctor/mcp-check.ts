@@ -1,4 +1,4 @@
-import { mcpFile, readMcpFile } from '../../config/index.ts';
+import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** The tool servers: the file, and their states in the daemon. */

@@ -1,5 +1,5 @@
-import { isPostgres } from '../../config/index.ts';
-import { homeProblems } from '../../daemon/index.ts';
+import { isPostgres } from '../../config/store/address.ts';
+import { homeProblems } from '../../daemon/home-files.ts';
 import { type Check, type DoctorContext, fail, warn } from './check.ts';
 
 /** Whether a start can use each file of the home. */

@@ -1,7 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
-import { type Config, isClearText, isOpenInClear, parseAddress } from '../../config/index.ts';
+import { isClearText, isOpenInClear, parseAddress } from '../../config/address.ts';
+import type { Config } from '../../config/config.ts';
 import { hasSocket, listenersAt } from '../../home/listeners.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 

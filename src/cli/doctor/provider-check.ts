@@ -1,4 +1,4 @@
-import { splitReference } from '../../config/index.ts';
+import { splitReference } from '../../config/key-reference.ts';
 import type { ProviderRecord } from '../../contract/contract.ts';
 import { findServers, offer } from '../provider/discover.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';

@@ -2,17 +2,13 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
-import { isPostgres } from '../../config/index.ts';
+import { isPostgres } from '../../config/store/address.ts';
 import type { VerifiedRecord } from '../../contract/contract.ts';
 import type { SvcError } from '../../errors.ts';
 import { freeBytesSync } from '../../home/disk.ts';
-import {
-  inspectStore,
-  isWhole,
-  reserveFile,
-  type StoreContents,
-  toEvent,
-} from '../../kernel/store/index.ts';
+import { isWhole, reserveFile } from '../../kernel/store/files/reserve.ts';
+import { inspectStore, type StoreContents } from '../../kernel/store/inspect/inspect.ts';
+import { toEvent } from '../../kernel/store/port.ts';
 import { defaultLimits } from '../../limits.ts';
 import { ago, bytes, daemonText } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { SvcError } from '../../errors.ts';
-import { connect as connectDaemon } from '../../transport/index.ts';
+import { connect as connectDaemon } from '../../transport/control/client.ts';
 import { sleep } from '../interrupt.ts';
 
 // Not imported: see src/home/paths.ts.

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, homedir } from 'node:os';
 import { join } from 'node:path';
 import { whyUnusable } from '../../causes.ts';
-import { loadUserFile, suggest } from '../../config/index.ts';
+import { suggest } from '../../config/suggest.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
@@ -149,7 +149,7 @@ async function configure(
     print(oneLine(`+ ${at.join('.')}: ${JSON.stringify(value)}`));
   if (flags.yes !== true && !(await isAgreed())) return 0;
   const { token } = await lastingToken(name, paths);
-  const { editUserFile } = await loadUserFile();
+  const { editUserFile } = await import('../../config/user-file.ts');
   await editUserFile(path, () => values(target(token)), `${paths.config}.lock`);
   note(oneLine(`Written. Its token is ${name}: svc token revoke ${name} ends it.`));
   return 0;

@@ -1,4 +1,4 @@
-import { editMcpFile, mcpFile } from '../../config/index.ts';
+import { editMcpFile, mcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';

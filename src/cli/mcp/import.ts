@@ -7,9 +7,9 @@ import {
   readForeignServers,
   readMcpFile,
   readMcpServer,
-  referencesIn,
   targetOf,
-} from '../../config/index.ts';
+} from '../../config/mcp-file.ts';
+import { referencesIn } from '../../config/reference.ts';
 import { errors, SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';

@@ -1,4 +1,4 @@
-import { mcpFile, readMcpFile, targetOf } from '../../config/index.ts';
+import { mcpFile, readMcpFile, targetOf } from '../../config/mcp-file.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';

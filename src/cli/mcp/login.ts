@@ -1,13 +1,14 @@
 import { rmSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { mcpFile, mcpKey, mcpLogin, readMcpFile, StoredKeys } from '../../config/index.ts';
+import { mcpKey, mcpLogin, StoredKeys } from '../../config/keys/stored-keys.ts';
+import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
 import { programVersion } from '../../home/version.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { isAuthorized, launchOf, loadSignIn, withValues } from '../../tools/index.ts';
-import { writeSignInPage } from '../../transport/index.ts';
+import { writeSignInPage } from '../../transport/auth/sign-in-page.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import { open } from '../console.ts';

@@ -1,4 +1,3 @@
-import { loadStoredKeys } from '../../config/index.ts';
 import { errors } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { defaultLimits } from '../../limits.ts';
@@ -22,7 +21,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** The daemon ends its session. Resolves with the end of the tokens; null without a login. */
 export async function forgetLogin(paths: Paths, name: string): Promise<Revocation | null> {
   const [{ mcpLogin, StoredKeys }, { revoke }] = await Promise.all([
-    loadStoredKeys(),
+    import('../../config/keys/stored-keys.ts'),
     loadRevocation(),
   ]);
   const store = mcpLogin(new StoredKeys(paths.keys), name);

@@ -1,4 +1,5 @@
-import { editMcpFile, loadStoredKeys, mcpFile, referencesIn } from '../../config/index.ts';
+import { editMcpFile, mcpFile } from '../../config/mcp-file.ts';
+import { referencesIn } from '../../config/reference.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
@@ -17,7 +18,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     return { [name]: null };
   });
   const end = await forgetLogin(paths, name);
-  const { mcpKey, StoredKeys } = await loadStoredKeys();
+  const { mcpKey, StoredKeys } = await import('../../config/keys/stored-keys.ts');
   const keys = new StoredKeys(paths.keys);
   // Only a name that svc stores is one of a file there.
   for (const { kind, name: key } of referencesIn(removed))

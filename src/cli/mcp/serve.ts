@@ -1,7 +1,8 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { programVersion } from '../../home/version.ts';
 import { limitSpecs } from '../../limits.ts';
-import { mcpServer, type OfferedTool, type Perform, toolsOver } from '../../transport/index.ts';
+import { mcpServer } from '../../transport/mcp/server.ts';
+import { type OfferedTool, type Perform, toolsOver } from '../../transport/mcp/tools.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { BUILT_IN, isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../config/index.ts';
+import { BUILT_IN, isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';

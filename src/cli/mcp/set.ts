@@ -1,4 +1,4 @@
-import { editMcpFile, loadStoredKeys, mcpFile, readMcpFile } from '../../config/index.ts';
+import { editMcpFile, mcpFile, readMcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -66,7 +66,7 @@ const SECRET = 'CLIENT_SECRET';
 /** The key goes to its place only, which the daemon reads. */
 async function storeKey(folder: string, name: string, key: string): Promise<void> {
   const { readKey } = await import('../provider/key.ts');
-  const { mcpKey, StoredKeys } = await loadStoredKeys();
+  const { mcpKey, StoredKeys } = await import('../../config/keys/stored-keys.ts');
   if (!isKeyName(key))
     throw new SvcError('usage', '--key must be the name of a variable.', { param: 'key' });
   const { id, owner } = mcpKey(name, key);

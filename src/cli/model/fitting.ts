@@ -1,4 +1,4 @@
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
 import {
   defaultBudget,
   fitOf,

@@ -1,5 +1,5 @@
 import type { Paths } from '../../home/paths.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 
 /** The models of all providers. Each provider has its own, shorter limit. */

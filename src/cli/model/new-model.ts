@@ -1,5 +1,5 @@
 import { oneLine } from '../../logs/plain.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { note, print, printJson } from '../print/output.ts';
 
 /** Prints the id of a model that was not here before, and says how to ask it. */

@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
-import type { PullRecord } from '../../runtime/index.ts';
+import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { bytes, duration } from '../print/format.ts';
 import { ERASE, note } from '../print/output.ts';
 

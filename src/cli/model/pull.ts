@@ -1,6 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { ControlClient, Results } from '../../transport/index.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';

@@ -1,6 +1,6 @@
 import { errors } from '../../errors.ts';
 import { oneLine, toPlain } from '../../logs/plain.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, localTime, parameters, shortenLine } from '../print/format.ts';

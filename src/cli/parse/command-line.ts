@@ -1,5 +1,5 @@
 import sade from 'sade';
-import { suggest } from '../../config/index.ts';
+import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import { type CommandSpec, commands, flagsOf, globalFlags, groupOf } from '../commands.ts';
 import type { Flags } from '../context.ts';

@@ -1,10 +1,6 @@
-import {
-  isPresetField,
-  loadConfig,
-  PROMPT_PLACE,
-  presetProblem,
-  writeSetting,
-} from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { isPresetField, PROMPT_PLACE, presetProblem } from '../../config/presets.ts';
+import { writeSetting } from '../../config/user-file.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';

@@ -1,4 +1,4 @@
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
 import { valueText } from '../config/setting.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';

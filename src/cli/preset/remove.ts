@@ -1,4 +1,4 @@
-import { writeSetting } from '../../config/index.ts';
+import { writeSetting } from '../../config/user-file.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';

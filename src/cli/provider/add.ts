@@ -1,14 +1,9 @@
-import {
-  knownProvider,
-  knownProviders,
-  loadConfig,
-  loadProvidersFile,
-  loadStoredKeys,
-  type ProviderConfig,
-  readAddedProvider,
-  splitReference,
-  suggest,
-} from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { splitReference } from '../../config/key-reference.ts';
+import { knownProvider, knownProviders } from '../../config/providers/known-providers.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
+import { readAddedProvider } from '../../config/providers/provider-request.ts';
+import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -87,7 +82,7 @@ async function addToFile(
       param: 'id',
       hint: `To change it: svc provider set ${id} --help`,
     });
-  const { saveProvider } = await loadProvidersFile();
+  const { saveProvider } = await import('../../config/providers/providers-file.ts');
   await saveProvider(paths.config, id, settings);
   return toProviderView(id, settings);
 }
@@ -134,7 +129,7 @@ async function isKeyAbsent(
 ): Promise<boolean> {
   const variable = key === null ? null : variableOf(key);
   if (variable === null || process.env[variable]) return false;
-  const { StoredKeys } = await loadStoredKeys();
+  const { StoredKeys } = await import('../../config/keys/stored-keys.ts');
   return new StoredKeys(paths.keys).place(id) === null;
 }
 

@@ -1,7 +1,8 @@
-import { loadConfig, type ProviderConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 
 /** A provider; without a daemon `since` is unknown. */
 export type ProviderView = Omit<Results['provider.test'], 'since'> & { since: string | null };

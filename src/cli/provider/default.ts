@@ -1,4 +1,6 @@
-import { loadConfig, refuseConfigured, saveModelChoices } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { saveModelChoices } from '../../config/models-file.ts';
+import { refuseConfigured } from '../../config/refuse-configured.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';

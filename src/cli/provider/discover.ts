@@ -1,7 +1,8 @@
-import { knownProvider, loadConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { knownProvider } from '../../config/providers/known-providers.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
-import { type FoundServer, loadDiscovery } from '../../providers/index.ts';
+import type { FoundServer } from '../../providers/discover.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
@@ -42,7 +43,7 @@ export async function findServers(paths: Paths): Promise<Discovered[]> {
   const { providers } = loadConfig(paths.config);
   const runtime = readRuntimeFile(paths.runtime);
   const { http = null } = runtime.kind === 'present' ? runtime.file.addresses : {};
-  const { discoverServers } = await loadDiscovery();
+  const { discoverServers } = await import('../../providers/discover.ts');
   const found = await discoverServers(undefined, http === null ? [] : [`http://${http}`]);
   return found.map((server) => ({
     ...server,

@@ -1,4 +1,6 @@
-import { loadConfig, readKeyFile, StoredKeys } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { readKeyFile } from '../../config/keys/key-file.ts';
+import { StoredKeys } from '../../config/keys/stored-keys.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';

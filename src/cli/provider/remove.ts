@@ -1,4 +1,5 @@
-import { loadConfig, loadProvidersFile, saveModelChoices } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { saveModelChoices } from '../../config/models-file.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -26,7 +27,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 async function removeFromFile(paths: Paths, id: string): Promise<ProviderView> {
   const { providers } = loadConfig(paths.config);
   const settings = configOf(id, providers, 'cannot be removed');
-  const { removeProvider } = await loadProvidersFile();
+  const { removeProvider } = await import('../../config/providers/providers-file.ts');
   await removeProvider(paths.config, id);
   await saveModelChoices(paths.config, (choices) =>
     choices.provider === id ? { ...choices, provider: null } : choices,

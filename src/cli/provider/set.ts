@@ -1,9 +1,6 @@
-import {
-  applyProviderChange,
-  loadConfig,
-  loadProvidersFile,
-  refuseConfigured,
-} from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { applyProviderChange } from '../../config/providers/provider-request.ts';
+import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -63,7 +60,7 @@ async function changeFile(
   const present = configOf(id, config.providers, 'has no settings of a provider');
   refuseConfigured(config, `providers.${id}`, `The provider ${id}`);
   const settings = applyProviderChange(id, present, change, WHERE);
-  const { saveProvider } = await loadProvidersFile();
+  const { saveProvider } = await import('../../config/providers/providers-file.ts');
   await saveProvider(paths.config, id, settings);
   return toProviderView(id, settings);
 }

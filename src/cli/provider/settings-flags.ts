@@ -1,4 +1,5 @@
-import { adapters, brief } from '../../config/index.ts';
+import { adapters } from '../../config/providers/adapters.ts';
+import { brief } from '../../config/text.ts';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
 import type { Flags } from '../context.ts';

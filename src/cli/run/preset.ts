@@ -1,4 +1,6 @@
-import { loadConfig, PROMPT_PLACE, type Preset, suggest } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
+import { PROMPT_PLACE, type Preset } from '../../config/presets.ts';
+import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 

@@ -8,7 +8,6 @@ import {
   statSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import { loadConfigReader } from '../../config/index.ts';
 import { numberFields, textFields } from '../../contract/options.ts';
 import { RECOVERIES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
@@ -220,7 +219,7 @@ async function bytesMax(paths: Paths, wanted: number): Promise<number> {
 /** The bound of a prompt. The daemon reports an unreadable configuration, not this command. */
 export async function configuredBytes(paths: Paths): Promise<number> {
   try {
-    const { loadConfig } = await loadConfigReader();
+    const { loadConfig } = await import('../../config/config.ts');
     return loadConfig(paths.config).limits.prompt_bytes;
   } catch {
     return limitSpecs.prompt_bytes.value;

@@ -1,4 +1,3 @@
-import { loadConfigReader } from '../../config/index.ts';
 import type { Paths } from '../../home/paths.ts';
 import { absoluteModel } from './run-input.ts';
 
@@ -30,7 +29,7 @@ async function namesProvider(model: string, { config }: Paths): Promise<boolean>
   const [, first] = /^([^\\/]*)[\\/]/.exec(model) ?? [];
   if (first === undefined) return false;
   if (['', '.', '..', 'local'].includes(first) || model.includes('\\')) return true;
-  const { loadConfig } = await loadConfigReader();
+  const { loadConfig } = await import('../../config/config.ts');
   try {
     return Object.hasOwn(loadConfig(config).providers, first);
   } catch {

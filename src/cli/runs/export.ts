@@ -1,8 +1,9 @@
 import { asSvcError, SvcError } from '../../errors.ts';
 import { programVersion } from '../../home/version.ts';
-import type { StoredEvent } from '../../kernel/store/index.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { exportRun, redactEvent } from '../../runtime/index.ts';
+import { exportRun } from '../../runtime/history/export.ts';
+import { redactEvent } from '../../runtime/history/redact.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';

@@ -1,6 +1,6 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { runFilters } from '../../contract/words.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { ago, duration, shortenLine, waitedMs, workedMs } from '../print/format.ts';

@@ -1,8 +1,8 @@
 import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { StoredEvent } from '../../kernel/store/index.ts';
-import type { ControlClient } from '../../transport/index.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
 import { fromDaemonOrLog } from './run-reads.ts';
 import { wholeId } from './whole-id.ts';
 

@@ -1,6 +1,7 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { ControlClient, Results } from '../../transport/index.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { textFlag } from '../parse/flag-values.ts';

@@ -1,9 +1,12 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
-import { streamOf } from '../../kernel/index.ts';
+import { streamOf } from '../../kernel/pages.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { Chain, foldRunFile, mayBeId, parseRunFile, runRecord } from '../../runtime/index.ts';
+import { foldRunFile, parseRunFile } from '../../runtime/history/run-file.ts';
+import { Chain } from '../../runtime/history/why.ts';
+import { mayBeId } from '../../runtime/runs/find.ts';
+import { runRecord } from '../../runtime/runs/record.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Context } from '../context.ts';
 import { eventFlag } from '../parse/flag-values.ts';

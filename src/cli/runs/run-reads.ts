@@ -1,6 +1,7 @@
 import { hasCode } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { ControlClient, Params, Results } from '../../transport/index.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import type { Params, Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
 /** Reads of runs by commands: from the running daemon, or from the log without one. */

@@ -1,6 +1,6 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../parse/flag-values.ts';
 import { ago } from '../print/format.ts';

@@ -1,6 +1,6 @@
 import { oneLine, toPlain } from '../../logs/plain.ts';
 import { wrapLines } from '../../logs/word-wrap.ts';
-import type { Results } from '../../transport/index.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { ago, bytes, duration, localTime, waitedMs, workedMs } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';

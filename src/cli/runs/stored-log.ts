@@ -1,8 +1,11 @@
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
 import { openStoredLog } from '../../fleet/index.ts';
 import type { Paths } from '../../home/paths.ts';
-import { openClosedLog, openClosedStore } from '../../kernel/store/index.ts';
-import { findRun, namesIn, projectRun, StoredRuns } from '../../runtime/index.ts';
+import { openClosedLog } from '../../kernel/store/inspect/closed-log.ts';
+import { openClosedStore } from '../../kernel/store/sqlite/closed-store.ts';
+import { StoredRuns } from '../../runtime/history/stored-runs.ts';
+import { findRun, namesIn } from '../../runtime/runs/find.ts';
+import { projectRun } from '../../runtime/runs/record.ts';
 import { sharedDatabase, withoutDaemon } from '../config/database.ts';
 import { limitsOf } from '../config/limits.ts';
 import { noLog } from '../connect/not-running.ts';

@@ -1,6 +1,6 @@
 import type { Paths } from '../../home/paths.ts';
-import { isWholeId } from '../../runtime/index.ts';
-import type { ControlClient } from '../../transport/index.ts';
+import { isWholeId } from '../../runtime/runs/find.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import { withRuns } from './run-reads.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { loadConfig } from '../../config/index.ts';
+import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { DAEMON_ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';

@@ -1,7 +1,8 @@
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { programVersion } from '../../home/version.ts';
-import { exportLog, type LogSource } from '../../kernel/store/index.ts';
+import { exportLog } from '../../kernel/store/transfer/export.ts';
+import type { LogSource } from '../../kernel/store/transfer/port.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { withoutDaemon } from '../config/database.ts';
 import { noLog } from '../connect/not-running.ts';

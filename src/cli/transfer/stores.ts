@@ -1,15 +1,11 @@
 import { mkdirSync } from 'node:fs';
-import { type Config, databaseName, isPostgres, loadConfig } from '../../config/index.ts';
+import { type Config, loadConfig } from '../../config/config.ts';
+import { databaseName, isPostgres } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
 import { loadExport, loadImport } from '../../fleet/index.ts';
 import { tryLock } from '../../home/file-lock.ts';
 import type { Paths } from '../../home/paths.ts';
-import {
-  type LogSource,
-  type LogTarget,
-  loadFileSource,
-  loadFileTarget,
-} from '../../kernel/store/index.ts';
+import type { LogSource, LogTarget } from '../../kernel/store/transfer/port.ts';
 import { databaseOf } from '../config/database.ts';
 
 /** Opens the log of the store that is configured. Null: there is none. */
@@ -19,7 +15,7 @@ export async function openSource(paths: Paths): Promise<LogSource | null> {
     const { openPostgresSource } = await loadExport();
     return openPostgresSource(databaseOf(config));
   }
-  const { openSqliteSource } = await loadFileSource();
+  const { openSqliteSource } = await import('../../kernel/store/sqlite/export.ts');
   return openSqliteSource(filesOf(paths, config));
 }
 
@@ -33,7 +29,7 @@ export async function openTarget(paths: Paths): Promise<{ target: LogTarget; nam
       name: databaseName(config.store),
     };
   }
-  const { openSqliteTarget } = await loadFileTarget();
+  const { openSqliteTarget } = await import('../../kernel/store/sqlite/import.ts');
   // A daemon that starts meanwhile waits, and then finds the whole log.
   mkdirSync(paths.data, { recursive: true, mode: 0o700 });
   const release = await tryLock(paths.lock);

@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline';
 import type { AnyMachineSnapshot } from 'xstate';
 import { init, statePath, step } from '../../../machines/step.ts';
 import { upcast } from '../../../machines/upcast.ts';
-import { machineOf, unknownKind } from '../../kernel/index.ts';
-import { type StoredEvent, toEvent } from '../../kernel/store/index.ts';
+import { machineOf, unknownKind } from '../../kernel/registry.ts';
+import { type StoredEvent, toEvent } from '../../kernel/store/port.ts';
 import { writeAll } from '../print/output.ts';
 
 /** One stream as a build folds it: its state, and a digest of each field of its context. */

@@ -1,5 +1,7 @@
 import type { EmbeddingModelV4, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import { type AdapterName, type ProviderConfig, unauthorisedError } from '../../config/index.ts';
+import { unauthorisedError } from '../../config/keys/key-file.ts';
+import type { AdapterName } from '../../config/providers/adapters.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { ITEM, REDACTED, THOUGHT } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';

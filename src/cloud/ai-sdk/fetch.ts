@@ -1,5 +1,5 @@
 import { SvcError } from '../../errors.ts';
-import type { Incoming } from '../../http-client/index.ts';
+import type { Incoming } from '../../http-client/incoming.ts';
 import { JsonMeter, parseForeignJson } from '../../json.ts';
 import { type JsonBudget, jsonBudgets, type Limits } from '../../limits.ts';
 import type { Stage } from '../remote/event-answer.ts';

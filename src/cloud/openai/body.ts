@@ -1,4 +1,4 @@
-import { canContinueAnswer, placesOf } from '../../config/index.ts';
+import { canContinueAnswer, placesOf } from '../../config/providers/known-providers.ts';
 import { withExtra, withOpaque } from '../../contract/messages/opaque-forms.ts';
 import type { Message, MessagePart, RunRequest, Tool } from '../../contract/messages/parts.ts';
 import { isMedia, textOf } from '../../contract/messages/parts.ts';

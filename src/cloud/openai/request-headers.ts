@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/index.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 
 /** The settings of a provider whose address is known. */
 export type AddressedConfig = ProviderConfig & { base_url: string };

@@ -1,4 +1,4 @@
-import { keyPlace } from '../../config/index.ts';
+import { keyPlace } from '../../config/key-reference.ts';
 import { type ErrorCode, errors, SvcError } from '../../errors.ts';
 import { JsonExcess, JsonMeter, readForeignJson, readJsonBody } from '../../json.ts';
 import { type JsonBudget, jsonBudgets } from '../../limits.ts';

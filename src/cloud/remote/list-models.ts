@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/index.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { namedModel } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/index.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
 

@@ -1,6 +1,6 @@
 import { TurnBudget } from '../../async/turn-budget.ts';
 import { SvcError } from '../../errors.ts';
-import type { Incoming } from '../../http-client/index.ts';
+import type { Incoming } from '../../http-client/incoming.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../../ports/providers.ts';

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../../config/index.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { ProviderKeys } from '../../ports/keys.ts';
 import type { Secrets } from './upstream-error.ts';
 

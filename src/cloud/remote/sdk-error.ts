@@ -1,6 +1,6 @@
 import { causesOf } from '../../causes.ts';
 import { type ErrorCode, SvcError } from '../../errors.ts';
-import { retryAfter } from '../../http-client/index.ts';
+import { retryAfter } from '../../http-client/retry-after.ts';
 import { asRecord } from '../../json.ts';
 import { streamFailure } from './connection-failure.ts';
 import { type RequestContext, statusFailure } from './failure.ts';

@@ -1,5 +1,5 @@
 import { asSentence } from '../../../machines/failover.ts';
-import { boundedWait } from '../../http-client/index.ts';
+import { boundedWait } from '../../http-client/retry-after.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 
 /** The texts that no message may show. */

@@ -1,8 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { isLoopback, type ProviderConfig } from '../../config/index.ts';
+import { isLoopback } from '../../config/address.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import { SvcError } from '../../errors.ts';
-import { createDispatcher, Incoming, readBounded, retryAfter } from '../../http-client/index.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { createDispatcher } from '../../http-client/dispatcher.ts';
+import { Incoming } from '../../http-client/incoming.ts';
+import { retryAfter } from '../../http-client/retry-after.ts';
 import type { Limits } from '../../limits.ts';
 import { connectionFailure } from './connection-failure.ts';
 import { KeyBytes } from './echoed-key.ts';

@@ -3,7 +3,7 @@ import { invalidRequest } from '../../contract/check.ts';
 import type { Message, MessagePart, Role } from '../../contract/messages/parts.ts';
 import { REDACTED } from '../../contract/messages/parts.ts';
 import { anything, flag, object, text } from '../../contract/vocabulary.ts';
-import { servedName } from '../../runtime/index.ts';
+import { servedName } from '../../runtime/tools/served-tools.ts';
 import { Besides } from '../seal.ts';
 import { parseSignature } from './answer.ts';
 import { documentParts, type FileTexts } from './documents.ts';

@@ -1,5 +1,5 @@
 import type { MessagePart } from '../../contract/messages/parts.ts';
-import type { Context } from '../../transport/index.ts';
+import type { Context } from '../../transport/http/route.ts';
 import { documentFrame, readingOf, textOfFile } from '../documents/documents.ts';
 import type { DocumentBlock, SentMessage } from './blocks.ts';
 

@@ -4,14 +4,10 @@ import type { RunRecord } from '../../contract/contract.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { named, object, text, whole } from '../../contract/vocabulary.ts';
 import type { SvcError } from '../../errors.ts';
-import { estimatedTokens } from '../../runtime/index.ts';
-import {
-  type Context,
-  clientGoneSignal,
-  type Route,
-  route,
-  sendJson,
-} from '../../transport/index.ts';
+import { estimatedTokens } from '../../runtime/runs/usage-of.ts';
+import { sendJson } from '../../transport/http/reply.ts';
+import { type Context, type Route, route } from '../../transport/http/route.ts';
+import { clientGoneSignal } from '../../transport/http/run-request.ts';
 import { sendAnswer, streamAnswer } from '../answer.ts';
 import { toApiId } from '../ids.ts';
 import { startFor } from '../start.ts';

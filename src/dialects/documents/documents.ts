@@ -1,6 +1,7 @@
 import { invalidRequest } from '../../contract/check.ts';
 import { isBase64 } from '../../contract/options.ts';
-import { type Context, requestOver } from '../../transport/index.ts';
+import type { Context } from '../../transport/http/route.ts';
+import { requestOver } from '../../transport/http/run-request.ts';
 import { pdfText } from './pdf.ts';
 
 /** A file inside a request: `data` is base64. */

@@ -1,22 +1,15 @@
 import * as v from 'valibot';
-import { EXAMPLE_ROLES, type ModelPreset } from '../../config/index.ts';
+import { EXAMPLE_ROLES, type ModelPreset } from '../../config/presets.ts';
 import { check, invalidRequest, withoutNull } from '../../contract/check.ts';
 import { anything, flag, name, named, object, oneOf, words } from '../../contract/vocabulary.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import {
-  aliasOf,
-  GO_HINT,
-  GO_TEMPLATE,
-  isGoTemplate,
-  type PullRecord,
-} from '../../runtime/index.ts';
-import {
-  CLIENT,
-  type Context,
-  clientGoneSignal,
-  sendJson,
-  sendLive,
-} from '../../transport/index.ts';
+import { aliasOf } from '../../runtime/models/alias.ts';
+import { GO_HINT, GO_TEMPLATE, isGoTemplate } from '../../runtime/models/modelfile.ts';
+import type { PullRecord } from '../../runtime/pulls/record.ts';
+import { sendJson } from '../../transport/http/reply.ts';
+import type { Context } from '../../transport/http/route.ts';
+import { CLIENT, clientGoneSignal } from '../../transport/http/run-request.ts';
+import { sendLive } from '../../transport/stream/live.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { digestOf, modelIn, modelParams } from './models.ts';

@@ -2,7 +2,9 @@ import * as v from 'valibot';
 import type { EmbeddingRecord } from '../../contract/contract.ts';
 import { parseEmbedInput } from '../../contract/embed-input.ts';
 import { flag, name, named, object, words } from '../../contract/vocabulary.ts';
-import { type Context, clientGoneSignal, clientOf, sendLarge } from '../../transport/index.ts';
+import { sendLarge } from '../../transport/http/large.ts';
+import type { Context } from '../../transport/http/route.ts';
+import { clientGoneSignal, clientOf } from '../../transport/http/run-request.ts';
 import { options, shared, toRequestError } from './parameters.ts';
 
 /** POST /api/embed, and POST /api/embeddings, which is its earlier form for one text. */

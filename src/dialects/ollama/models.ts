@@ -3,8 +3,11 @@ import * as v from 'valibot';
 import { invalidRequest } from '../../contract/check.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { anything, flag, name, named, object, text } from '../../contract/vocabulary.ts';
-import { aliasOf, parametersOf, writeModelfile } from '../../runtime/index.ts';
-import { type Context, sendJson, sendLarge } from '../../transport/index.ts';
+import { aliasOf } from '../../runtime/models/alias.ts';
+import { parametersOf, writeModelfile } from '../../runtime/models/modelfile.ts';
+import { sendLarge } from '../../transport/http/large.ts';
+import { sendJson } from '../../transport/http/reply.ts';
+import type { Context } from '../../transport/http/route.ts';
 
 /** The models in the form of Ollama's API. */
 

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { anything, flag, named, object, text } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { type Route, route } from '../../transport/index.ts';
+import { type Route, route } from '../../transport/http/route.ts';
 import {
   copy,
   copyInput,

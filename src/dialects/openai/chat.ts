@@ -1,7 +1,7 @@
 import type { RunRecord } from '../../contract/contract.ts';
 import { withExtra, withOpaque } from '../../contract/messages/opaque-forms.ts';
 import type { OutputPart } from '../../contract/messages/parts.ts';
-import type { Context } from '../../transport/index.ts';
+import type { Context } from '../../transport/http/route.ts';
 import type { Answer } from '../answer.ts';
 import { toApiId } from '../ids.ts';
 import type { AnswerEnd } from '../pieces.ts';

@@ -10,13 +10,9 @@ import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { runInput } from '../../contract/run.ts';
 import { nonEmptyList, withEarlyAbort } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import {
-  answerEndSignal,
-  type Context,
-  clientGoneSignal,
-  clientOf,
-  sendJson,
-} from '../../transport/index.ts';
+import { sendJson } from '../../transport/http/reply.ts';
+import type { Context } from '../../transport/http/route.ts';
+import { answerEndSignal, clientGoneSignal, clientOf } from '../../transport/http/run-request.ts';
 import type { Answer } from '../answer.ts';
 import { toApiId } from '../ids.ts';
 import {

@@ -12,14 +12,9 @@ import {
   withEarlyAbort,
   words,
 } from '../../contract/vocabulary.ts';
-import {
-  answerEndSignal,
-  type Context,
-  clientOf,
-  type Route,
-  route,
-  sendLarge,
-} from '../../transport/index.ts';
+import { sendLarge } from '../../transport/http/large.ts';
+import { type Context, type Route, route } from '../../transport/http/route.ts';
+import { answerEndSignal, clientOf } from '../../transport/http/run-request.ts';
 import { textsOf, tokens } from './parameters.ts';
 
 /** The body of POST /v1/embeddings. */

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../contract/check.ts';
-import type { Context } from '../../transport/index.ts';
+import type { Context } from '../../transport/http/route.ts';
 import { documentFrame, type Reading, readingOf, textOfFile } from '../documents/documents.ts';
 import type { ChatMessage, FilePart } from './chat-messages.ts';
 

@@ -5,17 +5,11 @@ import { parseRunInput } from '../../contract/inputs.ts';
 import { AS_PROMPT, type Reading, type ReadToken } from '../../contract/reading.ts';
 import { anything, count, query, withEarlyAbort } from '../../contract/vocabulary.ts';
 import { LOCAL_RUNS } from '../../limits.ts';
-import type { TextToRead } from '../../runtime/index.ts';
-import {
-  answerEndSignal,
-  type Context,
-  clientGoneSignal,
-  clientOf,
-  type Route,
-  route,
-  sendJson,
-  sendLarge,
-} from '../../transport/index.ts';
+import type { TextToRead } from '../../runtime/embeddings/embeddings.ts';
+import { sendLarge } from '../../transport/http/large.ts';
+import { sendJson } from '../../transport/http/reply.ts';
+import { type Context, type Route, route } from '../../transport/http/route.ts';
+import { answerEndSignal, clientGoneSignal, clientOf } from '../../transport/http/run-request.ts';
 import { sendAnswer, streamAnswer } from '../answer.ts';
 import type { AnswerEnd } from '../pieces.ts';
 import { startFor } from '../start.ts';

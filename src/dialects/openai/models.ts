@@ -1,6 +1,7 @@
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
-import { type Context, sendJson } from '../../transport/index.ts';
+import { sendJson } from '../../transport/http/reply.ts';
+import type { Context } from '../../transport/http/route.ts';
 
 /**
  * Models in the form of OpenAI, with the fields of svc and those that clients of Anthropic show. An

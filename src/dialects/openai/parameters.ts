@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { adapterSpec } from '../../config/index.ts';
+import { adapterSpec } from '../../config/providers/adapters.ts';
 import { invalidRequest } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import type { EmbedText } from '../../contract/embed-input.ts';
@@ -22,7 +22,7 @@ import {
   wholeFrom,
 } from '../../contract/vocabulary.ts';
 import { isRecord, parseForeignJson } from '../../json.ts';
-import type { Context } from '../../transport/index.ts';
+import type { Context } from '../../transport/http/route.ts';
 
 /** Parameters that several requests of OpenAI share. */
 

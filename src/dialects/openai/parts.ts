@@ -3,7 +3,8 @@ import { sumOfUsage } from '../../../machines/run/turns.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import type { TokenLogprob } from '../../contract/messages/parts.ts';
 import { type ErrorBody, SvcError } from '../../errors.ts';
-import type { Envelope, LiveOptions } from '../../transport/index.ts';
+import type { Envelope } from '../../transport/http-error.ts';
+import type { LiveOptions } from '../../transport/stream/live.ts';
 
 /** Parts that several answers of OpenAI share. */
 

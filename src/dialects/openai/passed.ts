@@ -1,17 +1,12 @@
 import * as v from 'valibot';
 import { checkText, invalidRequest } from '../../contract/check.ts';
 import { name, named, text } from '../../contract/vocabulary.ts';
-import type { PassedInput } from '../../runtime/index.ts';
-import {
-  answerEndSignal,
-  type Context,
-  clientOf,
-  jsonHeaders,
-  pieceWriter,
-  type Route,
-  readForm,
-  route,
-} from '../../transport/index.ts';
+import type { PassedInput } from '../../runtime/embeddings/embeddings.ts';
+import { readForm } from '../../transport/http/body.ts';
+import { jsonHeaders } from '../../transport/http/reply.ts';
+import { type Context, type Route, route } from '../../transport/http/route.ts';
+import { answerEndSignal, clientOf } from '../../transport/http/run-request.ts';
+import { pieceWriter } from '../../transport/stream/write-pieces.ts';
 
 /**
  * Requests that a provider gets as they are, with its own name of the model. svc knows no other

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { anything, count, flag, named, object, oneOf, text } from '../../contract/vocabulary.ts';
-import { type Route, route } from '../../transport/index.ts';
+import { type Route, route } from '../../transport/http/route.ts';
 import { chatCompletion } from './chat.ts';
 import { chatInput } from './chat-input.ts';
 import { answerCompletion, completionInput } from './completions.ts';

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import type { TemplateForm } from '../../config/index.ts';
+import type { TemplateForm } from '../../config/value.ts';
 
 /** For users: a form or a path, and `given` for a template itself. */
 export function nameOfNamed(named: string): string {

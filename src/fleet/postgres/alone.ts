@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { LOG_FORMAT } from '../../../machines/events.ts';
-import { type EventStore, type LogReads, toReads } from '../../kernel/store/index.ts';
+import { type EventStore, type LogReads, toReads } from '../../kernel/store/port.ts';
 import { Audit } from './audit.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
 import type { Read } from './event-reads.ts';

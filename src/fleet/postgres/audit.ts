@@ -1,12 +1,6 @@
-import {
-  digestOf,
-  fromRunData,
-  type RunRow,
-  referencesIn,
-  USES,
-  type VerifiedReport,
-  type VerifyReport,
-} from '../../kernel/store/index.ts';
+import type { RunRow, VerifiedReport, VerifyReport } from '../../kernel/store/port.ts';
+import { fromRunData } from '../../kernel/store/row.ts';
+import { digestOf, referencesIn, USES } from '../../kernel/store/texts.ts';
 import { EVENT_COLUMNS, eventProblem, type Read, type StoredRow } from './event-reads.ts';
 import { runProblem, type StoredRun } from './reads.ts';
 import { MISCOUNTED } from './texts.ts';

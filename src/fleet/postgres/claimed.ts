@@ -1,5 +1,5 @@
 import type { QueryResultRow } from 'pg';
-import type { StoredEvent } from '../../kernel/store/index.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
 import type { ClaimedRun } from '../port.ts';
 import { checked, EVENT_COLUMNS, type StoredRow } from './event-reads.ts';
 import { referringCondition } from './texts.ts';

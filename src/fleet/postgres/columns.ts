@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import type { ColumnType, EventRow } from '../../kernel/store/index.ts';
+import type { ColumnType } from '../../kernel/store/columns.ts';
+import type { EventRow } from '../../kernel/store/row.ts';
 
 /** How PostgreSQL names the types. Milliseconds are `float8`, as numbers of JavaScript. */
 export const TYPES = {

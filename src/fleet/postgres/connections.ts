@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, getCACertificates } from 'node:tls';
 import type { Client, ClientBase, ClientConfig, Pool, QueryConfig, QueryResultRow } from 'pg';
-import { databaseName } from '../../config/index.ts';
+import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
-import type { EventRow } from '../../kernel/store/index.ts';
+import type { EventRow } from '../../kernel/store/row.ts';
 import type { Limits } from '../../limits.ts';
 import { asDatabaseError, isAway } from './failure.ts';
 

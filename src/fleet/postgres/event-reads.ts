@@ -1,12 +1,9 @@
 import { hasCode, SvcError } from '../../errors.ts';
-import {
-  EVENT_NAMES,
-  type EventRow,
-  fromEventRow,
-  isSame,
-  type StoredEvent,
-  USES,
-} from '../../kernel/store/index.ts';
+import { EVENT_NAMES } from '../../kernel/store/columns.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
+import { type EventRow, fromEventRow } from '../../kernel/store/row.ts';
+import { isSame } from '../../kernel/store/run-digest.ts';
+import { USES } from '../../kernel/store/texts.ts';
 import { eventDigest } from './columns.ts';
 import type { Connections } from './connections.ts';
 import { firstOfAsker } from './schema.ts';

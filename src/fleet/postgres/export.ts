@@ -1,12 +1,7 @@
 import { SvcError } from '../../errors.ts';
-import {
-  type EmbeddingUsage,
-  type LogHead,
-  type LogSource,
-  rowsOf,
-  type Shape,
-  type UsageRow,
-} from '../../kernel/store/index.ts';
+import type { LogHead, LogSource, UsageRow } from '../../kernel/store/transfer/port.ts';
+import { type EmbeddingUsage, rowsOf } from '../../kernel/store/usage.ts';
+import type { Shape } from '../../kernel/store/usage-sums.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';

@@ -1,5 +1,5 @@
 import { SvcError } from '../../errors.ts';
-import { codeOf } from '../../kernel/store/index.ts';
+import { codeOf } from '../../kernel/store/failure.ts';
 
 /** Codes of PostgreSQL begin with a class of two characters. */
 const AWAY_CLASSES = ['08', '53', '57', '58'];

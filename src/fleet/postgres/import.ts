@@ -2,17 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { QueryConfig, QueryResultRow } from 'pg';
 import { TEXTS_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
-import {
-  asStored,
-  conflict,
-  digestOf,
-  type EventRow,
-  type LogTarget,
-  type RunRow,
-  referencesIn,
-  type Shape,
-  toRunLine,
-} from '../../kernel/store/index.ts';
+import type { RunRow } from '../../kernel/store/port.ts';
+import { conflict, type EventRow, toRunLine } from '../../kernel/store/row.ts';
+import { asStored, digestOf, referencesIn } from '../../kernel/store/texts.ts';
+import type { LogTarget } from '../../kernel/store/transfer/port.ts';
+import type { Shape } from '../../kernel/store/usage-sums.ts';
 import { type Alone, connectAlone } from './alone.ts';
 import { type AppendAnswer, addTextsQuery } from './append/append-statement.ts';
 import { prepareRows, withoutSeq } from './append/commit.ts';

@@ -1,20 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { databaseName } from '../../config/index.ts';
+import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
+import { notOpen } from '../../kernel/store/failure.ts';
 import {
-  compactRun,
   type EventStore,
   type LogReads,
-  notOpen,
   type OpenReport,
-  RowMender,
   type RunRow,
-  type StoreOptions,
   toReads,
-  toRunLine,
-} from '../../kernel/store/index.ts';
+} from '../../kernel/store/port.ts';
+import { toRunLine } from '../../kernel/store/row.ts';
+import { RowMender, type StoreOptions } from '../../kernel/store/store.ts';
+import { compactRun } from '../../kernel/store/texts.ts';
 import type { Limits } from '../../limits.ts';
 import type { Fleet, FleetChange, SharedStore } from '../port.ts';
 import {

@@ -1,34 +1,31 @@
 import { hasCode, type SvcError } from '../../errors.ts';
+import { FILTER_COLUMNS } from '../../kernel/store/columns.ts';
+import type {
+  ConversationSums,
+  DamagedRun,
+  FoundRun,
+  LogReads,
+  RunBound,
+  RunHead,
+  RunQuery,
+  RunRow,
+  SearchQuery,
+} from '../../kernel/store/port.ts';
+import { damagedRun } from '../../kernel/store/projection.ts';
+import { fromRunData } from '../../kernel/store/row.ts';
+import { boundsQuery, kindOf } from '../../kernel/store/run-bounds.ts';
+import { dataDigest, isSame } from '../../kernel/store/run-digest.ts';
+import { isBeginning } from '../../kernel/store/search-terms.ts';
 import {
-  BEGIN,
-  boundsQuery,
-  type ConversationSums,
-  type DamagedRun,
-  damagedRun,
-  dataDigest,
-  END,
-  FILTER_COLUMNS,
-  type FoundRun,
   formOf,
-  fromRunData,
-  isBeginning,
-  isSame,
-  kindOf,
-  type LogReads,
-  type RunBound,
   type RunForm,
-  type RunHead,
-  type RunQuery,
-  type RunRow,
-  type SearchQuery,
   SHORT_RUN,
-  snippetOf,
   TEXTS_ALONE,
-  USES,
-  type UsageQuery,
-  type UsageSums,
   WHOLE_RUN,
-} from '../../kernel/store/index.ts';
+} from '../../kernel/store/short-run.ts';
+import { BEGIN, END, snippetOf } from '../../kernel/store/snippet.ts';
+import { USES } from '../../kernel/store/texts.ts';
+import type { UsageQuery, UsageSums } from '../../kernel/store/usage-sums.ts';
 import { withSeq } from './append/commit.ts';
 import { fromColumn, toColumn } from './columns.ts';
 import { clampLimit, EventReads, type Read } from './event-reads.ts';

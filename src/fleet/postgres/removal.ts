@@ -1,17 +1,10 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
-import {
-  CONVERSATION,
-  HOUR_MS,
-  type Moment,
-  oldAtSteps,
-  type PruneQuery,
-  type PruneReport,
-  pruneOrder,
-  SAID,
-  type SizedRun,
-  titleStream,
-} from '../../kernel/store/index.ts';
+import { CONVERSATION, titleStream } from '../../kernel/store/places.ts';
+import type { PruneQuery, PruneReport } from '../../kernel/store/port.ts';
+import { pruneOrder, SAID, type SizedRun } from '../../kernel/store/prune/order.ts';
+import { type Moment, oldAtSteps } from '../../kernel/store/prune/run-age.ts';
+import { HOUR_MS } from '../../kernel/store/usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
 import { fromColumn, ROW_BYTES } from './columns.ts';
 import type { Connections } from './connections.ts';

@@ -2,15 +2,15 @@ import type { ClientBase } from 'pg';
 import { LOG_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
 import {
-  codeOf,
   columnOf,
   columnsText,
   EVENT_COLUMNS,
-  LATER,
   RUN_NAMES,
   runColumns,
-  typeOf,
-} from '../../kernel/store/index.ts';
+} from '../../kernel/store/columns.ts';
+import { codeOf } from '../../kernel/store/failure.ts';
+import { LATER } from '../../kernel/store/usage.ts';
+import { typeOf } from '../../kernel/store/usage-sums.ts';
 import { TYPES } from './columns.ts';
 import { HAS_TEXTS, TEXTS } from './texts.ts';
 import { USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';

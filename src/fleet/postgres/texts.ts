@@ -7,7 +7,7 @@ import {
   hasReferences,
   REFERENCE_PATTERN,
   referencesIn,
-} from '../../kernel/store/index.ts';
+} from '../../kernel/store/texts.ts';
 import { ROW_BYTES } from './columns.ts';
 import type { Read } from './event-reads.ts';
 

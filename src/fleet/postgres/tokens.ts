@@ -1,4 +1,4 @@
-import { isBeginning } from '../../kernel/store/index.ts';
+import { isBeginning } from '../../kernel/store/search-terms.ts';
 
 /**
  * Words for the search, as the SQLite index has them: letters and digits, in lower case, without

@@ -1,21 +1,23 @@
 import {
-  DAY_ROWS_MAX,
   EMBEDDINGS,
   type EmbeddingSum,
   embeddingSum,
+  ofRuns,
+  type RunSum,
+  USAGE,
+} from '../../kernel/store/usage.ts';
+import {
+  DAY_ROWS_MAX,
   HOUR_MAX,
   HOURS_KEPT,
   largestSums,
   OTHER_MODELS,
-  ofRuns,
-  type RunSum,
   type Shape,
   SUMS_MAX,
   typeOf,
-  USAGE,
   type UsageQuery,
   type UsageSums,
-} from '../../kernel/store/index.ts';
+} from '../../kernel/store/usage-sums.ts';
 import type { ListColumns } from './append/statement.ts';
 import { fromColumn, toColumn } from './columns.ts';
 import type { Read } from './event-reads.ts';

@@ -1,6 +1,6 @@
 import type { Dispatcher, Response } from 'undici';
-import { isLoopback } from '../../config/index.ts';
-import { createDispatcher } from '../../http-client/index.ts';
+import { isLoopback } from '../../config/address.ts';
+import { createDispatcher } from '../../http-client/dispatcher.ts';
 import type { Limits } from '../../limits.ts';
 import { connectionError, pullError } from '../failure.ts';
 import { hubToken } from './address.ts';

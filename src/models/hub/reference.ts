@@ -1,4 +1,4 @@
-import { isLoopback } from '../../config/index.ts';
+import { isLoopback } from '../../config/address.ts';
 import { SvcError } from '../../errors.ts';
 
 /** The ways to request a model. */

@@ -1,5 +1,5 @@
 import type { SvcError } from '../../errors.ts';
-import { retryAfter } from '../../http-client/index.ts';
+import { retryAfter } from '../../http-client/retry-after.ts';
 import { pullError } from '../failure.ts';
 import type { Answer } from './client.ts';
 

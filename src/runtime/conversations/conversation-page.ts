@@ -3,7 +3,8 @@ import type {
   ConversationPage,
   RunRecord,
 } from '../../contract/contract.ts';
-import { openingOf, type RunRow } from '../../kernel/store/index.ts';
+import type { RunRow } from '../../kernel/store/port.ts';
+import { openingOf } from '../../kernel/store/short-run.ts';
 import { type PageSources, pageOf } from '../runs/run-page.ts';
 
 interface Reads {

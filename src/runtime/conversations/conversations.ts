@@ -1,4 +1,4 @@
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
 import { boundConversation, checkRunInput } from '../../contract/inputs.ts';
@@ -6,8 +6,9 @@ import type { Message, MessagePart } from '../../contract/messages/parts.ts';
 import { opaqueIn, shortMessages } from '../../contract/messages/parts.ts';
 import { splitServers } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
-import { keepsContent, type RunKey } from '../../kernel/index.ts';
-import type { EventStore, RunRow } from '../../kernel/store/index.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { EventStore, RunRow } from '../../kernel/store/port.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { Placement } from '../placement.ts';
 import { HOME, type Principal, restrictedNameOf } from '../principal/principal.ts';

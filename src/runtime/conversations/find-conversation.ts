@@ -1,6 +1,6 @@
 import { withoutNull } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
-import type { DamagedRun, EventStore, RunRow } from '../../kernel/store/index.ts';
+import type { DamagedRun, EventStore, RunRow } from '../../kernel/store/port.ts';
 import type { ConversationUsage } from '../operations/runs.ts';
 import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
 import { isMade } from '../runs/ids.ts';

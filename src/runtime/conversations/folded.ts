@@ -1,11 +1,7 @@
-import {
-  type ConversationKey,
-  foldStream,
-  Instance,
-  type SnapshotOf,
-  sizeInMemory,
-} from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import { Instance, sizeInMemory } from '../../kernel/instance.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
+import type { ConversationKey, SnapshotOf } from '../../kernel/stream.ts';
 import { FOLDED_CHARACTERS, FOLDED_CONVERSATIONS } from '../../limits.ts';
 
 type Conversation = Instance<SnapshotOf<ConversationKey>>;

@@ -4,22 +4,22 @@ import type {
   ConversationEvent,
 } from '../../../machines/conversation.ts';
 import type { NewEvent } from '../../../machines/events.ts';
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import type { RequestSource, RunHead, RunInput } from '../../contract/contract.ts';
 import { textBytes } from '../../contract/inputs.ts';
 import type { Message } from '../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../errors.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 import {
   type ConversationKey,
   isRun,
-  type Kernel,
-  keepsContent,
   type Proposal,
   type RunKey,
   type SnapshotOf,
   stream,
-} from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+} from '../../kernel/stream.ts';
 import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import { isMade, newConversationId, newRunId } from '../runs/ids.ts';

@@ -2,8 +2,9 @@ import type { DaemonEvent } from '../../../machines/daemon/context.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { SvcError } from '../../errors.ts';
-import type { DaemonKey, Kernel } from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { Log } from '../../ports/log.ts';
 
 export interface DiskMonitorOptions {

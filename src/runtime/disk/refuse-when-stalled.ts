@@ -1,6 +1,6 @@
 import type { SvcError } from '../../errors.ts';
-import type { Kernel } from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 
 /**
  * Rejects with store_stalled while a commit is late, or when one becomes late: a stalled disk may

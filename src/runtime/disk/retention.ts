@@ -1,7 +1,8 @@
 import { pause } from '../../async/clock.ts';
 import { hasCode } from '../../errors.ts';
-import { type DaemonKey, isRun, type Kernel } from '../../kernel/index.ts';
-import type { EventStore, PruneQuery, PruneReport } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore, PruneQuery, PruneReport } from '../../kernel/store/port.ts';
+import { type DaemonKey, isRun } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { Log } from '../../ports/log.ts';
 

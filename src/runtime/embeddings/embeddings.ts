@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon/chart.ts';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import { checkText } from '../../contract/check.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../../contract/contract.ts';
 import type { Embedding, EmbeddingSent, EmbedText } from '../../contract/embed-input.ts';
@@ -14,7 +14,8 @@ import {
 } from '../../contract/embed-input.ts';
 import type { Reading, ReadOptions } from '../../contract/reading.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import type { DaemonKey, Kernel, ProviderKey } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
 import type { PassedAnswer, PassedRequest, ProviderPort, Ranking } from '../../ports/providers.ts';
 import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';

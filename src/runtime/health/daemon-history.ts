@@ -6,8 +6,9 @@ import { isoTime } from '../../async/clock.ts';
 import { Notifier } from '../../async/notifier.ts';
 import type { ReportRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { DaemonKey, Kernel } from '../../kernel/index.ts';
-import type { StoredEvent } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 
 /** State changes of this boot in the health report. */
 const TRANSITIONS_MAX = 32;

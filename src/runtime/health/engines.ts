@@ -3,7 +3,7 @@ import type { EngineSnapshot } from '../../../machines/engine.ts';
 import { statePath } from '../../../machines/step.ts';
 import { isoTime } from '../../async/clock.ts';
 import type { EngineRecord } from '../../contract/contract.ts';
-import { isEngine } from '../../kernel/index.ts';
+import { isEngine } from '../../kernel/stream.ts';
 
 /** The states of the engine machines, oldest first. */
 export function engineSnapshots(

@@ -12,7 +12,7 @@ import type {
   VerifiedRecord,
 } from '../../contract/contract.ts';
 import { gpuWarning } from '../../contract/loaded-models.ts';
-import type { VerifiedReport } from '../../kernel/store/index.ts';
+import type { VerifiedReport } from '../../kernel/store/port.ts';
 import type { PlacementHealth } from '../placement.ts';
 import { engineRecord, mainEngine, presentEngines } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../async/clock.ts';
-import type { EventStore, VerifiedReport } from '../../kernel/store/index.ts';
+import type { EventStore, VerifiedReport } from '../../kernel/store/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Log } from '../../ports/log.ts';
 

@@ -1,15 +1,11 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
-import {
-  type DaemonKey,
-  foldCount,
-  foldEvent,
-  Instance,
-  type Kernel,
-  stream as keys,
-  pagesOf,
-} from '../../kernel/index.ts';
-import type { EventStore, RunBound } from '../../kernel/store/index.ts';
+import { foldCount, foldEvent } from '../../kernel/fold.ts';
+import { Instance } from '../../kernel/instance.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { pagesOf } from '../../kernel/pages.ts';
+import type { EventStore, RunBound } from '../../kernel/store/port.ts';
+import { type DaemonKey, stream as keys } from '../../kernel/stream.ts';
 
 type Reader = Pick<EventStore, 'readStream' | 'runBounds'>;
 

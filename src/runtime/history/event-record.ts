@@ -1,7 +1,7 @@
 import { isoTime } from '../../async/clock.ts';
 import type { EventRecord } from '../../contract/contract.ts';
 import type { MediaPart } from '../../contract/messages/parts.ts';
-import type { StoredEvent } from '../../kernel/store/index.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
 
 export function toRecord(stored: StoredEvent): EventRecord {
   const { seq, stream, version, type, at, boot_id } = stored;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { streamOf } from '../../kernel/index.ts';
-import type { EventStore, StoredEvent } from '../../kernel/store/index.ts';
+import { streamOf } from '../../kernel/pages.ts';
+import type { EventStore, StoredEvent } from '../../kernel/store/port.ts';
 import { redactEvent } from './redact.ts';
 
 /**

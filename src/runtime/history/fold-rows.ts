@@ -1,6 +1,9 @@
 import { SvcError } from '../../errors.ts';
-import { foldEvent, type Instance, isRun } from '../../kernel/index.ts';
-import type { RowFolder, RunRow, StoredEvent } from '../../kernel/store/index.ts';
+import { foldEvent } from '../../kernel/fold.ts';
+import type { Instance } from '../../kernel/instance.ts';
+import type { RunRow, StoredEvent } from '../../kernel/store/port.ts';
+import type { RowFolder } from '../../kernel/store/transfer/import.ts';
+import { isRun } from '../../kernel/stream.ts';
 import { projectEvent } from '../runs/record.ts';
 
 /**

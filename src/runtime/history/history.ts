@@ -6,15 +6,11 @@ import type {
   StateSnapshot,
 } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import {
-  type EventPages,
-  type EventSlice,
-  followLog,
-  LogTail,
-  type RunFollowing,
-  type Sized,
-} from '../../kernel/index.ts';
-import type { EventStore, StoredEvent } from '../../kernel/store/index.ts';
+import type { EventPages, EventSlice, Sized } from '../../kernel/event-pages.ts';
+import type { RunFollowing } from '../../kernel/feed.ts';
+import { followLog } from '../../kernel/log-feed.ts';
+import { LogTail } from '../../kernel/log-tail.ts';
+import type { EventStore, StoredEvent } from '../../kernel/store/port.ts';
 import type { Placement } from '../placement.ts';
 import { DaemonStates } from './daemon-states.ts';
 import { exportRun } from './export.ts';

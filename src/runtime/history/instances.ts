@@ -4,7 +4,7 @@ import { mermaid } from '../../../machines/diagrams/mermaid.ts';
 import { statePath } from '../../../machines/step.ts';
 import { isoTime } from '../../async/clock.ts';
 import type { InstanceRecord, MachinesRecord } from '../../contract/contract.ts';
-import type { Instance } from '../../kernel/index.ts';
+import type { Instance } from '../../kernel/instance.ts';
 
 /** The living machines with their states, with at most `runs_max` runs. */
 export function instancesOf(

@@ -9,7 +9,7 @@ import type {
   RunRecord,
   ShortenedRun,
 } from '../../contract/contract.ts';
-import { recordLength, SHORT_CHARACTERS, shortRecord } from '../../kernel/store/index.ts';
+import { recordLength, SHORT_CHARACTERS, shortRecord } from '../../kernel/store/short-run.ts';
 import { engineRecord, mainEngine, presentEngines } from '../health/engines.ts';
 import { faultyModels } from '../providers/records.ts';
 

@@ -1,7 +1,7 @@
 import { machines } from '../../../machines/all.ts';
 import { describe } from '../../../machines/describe.ts';
 import { errors } from '../../errors.ts';
-import type { StoredEvent } from '../../kernel/store/index.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
 
 /**
  * Removes the texts and names of users from an event, and keeps the fields of the machines. A fold

@@ -5,7 +5,7 @@ import { can, statePath } from '../../../machines/step.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import { checkRunEvent } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
-import { type StoredEvent, toEvent } from '../../kernel/store/index.ts';
+import { type StoredEvent, toEvent } from '../../kernel/store/port.ts';
 import { digestOf, FORMAT, FORMAT_VERSION } from './export.ts';
 import { Chain } from './why.ts';
 

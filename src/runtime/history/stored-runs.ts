@@ -1,6 +1,6 @@
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { SystemClock } from '../../async/clock.ts';
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import type {
   RunListQuery,
   RunPage,
@@ -9,8 +9,8 @@ import type {
   SearchPage,
 } from '../../contract/contract.ts';
 import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
-import { foldStream } from '../../kernel/index.ts';
-import type { EventStore, RunRow } from '../../kernel/store/index.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import type { EventStore, RunRow } from '../../kernel/store/port.ts';
 import { conversationUsage, findConversation } from '../conversations/find-conversation.ts';
 import type { ConversationUsage } from '../operations/runs.ts';
 import { findRun, namesIn } from '../runs/find.ts';

@@ -4,8 +4,8 @@ import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
 import type { Target } from '../../contract/events.ts';
 import { countOpaque, partsIn } from '../../contract/messages/parts.ts';
-import { streamOf } from '../../kernel/index.ts';
-import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/index.ts';
+import { streamOf } from '../../kernel/pages.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/port.ts';
 import { toRecord } from './event-record.ts';
 import { clock, day, sentence } from './sentences.ts';
 

@@ -9,7 +9,8 @@ import { stateName } from '../../../machines/step.ts';
 import type { Attention } from '../../contract/attention.ts';
 import type { Target } from '../../contract/events.ts';
 import { gpuWarning } from '../../contract/loaded-models.ts';
-import type { DaemonKey, EngineKey, Kernel, ProviderKey } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
 import type { Log } from '../../ports/log.ts';
 import { speedOf } from '../runs/speed.ts';
 

@@ -1,6 +1,6 @@
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
-import type { Kernel } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import { speedOf } from '../runs/speed.ts';
 import { usageOf } from '../runs/usage-of.ts';
 import { toCurrency } from '../usage/price.ts';

@@ -1,6 +1,6 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ReportRecord } from '../../contract/contract.ts';
-import type { Kernel } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import { memoryUse } from '../health/memory-use.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
 import { EventTallies } from './event-tallies.ts';

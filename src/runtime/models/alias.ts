@@ -1,4 +1,5 @@
-import { type Config, hasOwnLoad, type ModelPresets, requestPart } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
+import { hasOwnLoad, type ModelPresets, requestPart } from '../../config/presets.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import { type Message, shortMessages } from '../../contract/messages/parts.ts';

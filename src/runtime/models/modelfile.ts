@@ -3,7 +3,7 @@ import {
   EXAMPLES_MAX,
   type ExampleTurn,
   type ModelPreset,
-} from '../../config/index.ts';
+} from '../../config/presets.ts';
 import {
   fromOllama,
   ollamaOption,

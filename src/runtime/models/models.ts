@@ -1,14 +1,14 @@
 import { isAbsolute } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import type { ModelChoices } from '../../config/models-file.ts';
 import {
-  type Config,
   hasOwnLoad,
-  type ModelChoices,
   type ModelPreset,
   modelPresetProblem,
-  refuseConfigured,
   requestPart,
-  settingSpecs,
-} from '../../config/index.ts';
+} from '../../config/presets.ts';
+import { refuseConfigured } from '../../config/refuse-configured.ts';
+import { settingSpecs } from '../../config/settings.ts';
 import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type {
   Aliases,
@@ -19,7 +19,7 @@ import type {
 } from '../../contract/contract.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
-import type { Kernel } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import type { CreatedModel, PartialModel } from '../../ports/providers.ts';
 import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';

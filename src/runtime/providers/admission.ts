@@ -12,7 +12,8 @@ import { isIn } from '../../../machines/step.ts';
 import { anySignal } from '../../async/signals.ts';
 import { withoutNull } from '../../contract/check.ts';
 import { type ErrorCode, hasCode, SvcError } from '../../errors.ts';
-import type { Kernel, ProviderKey } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { ProviderKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { ProviderWatch } from './probe.ts';
 

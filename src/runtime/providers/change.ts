@@ -1,6 +1,6 @@
 import type { ProviderInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { Kernel } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import { rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 
 /** Makes a change of the configuration. */

@@ -1,5 +1,5 @@
 import { isoTime } from '../../async/clock.ts';
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import type {
   LoadedModelRecord,
   LoadedRecord,

@@ -1,14 +1,11 @@
-import {
-  applyProviderChange,
-  type Config,
-  type ModelChoices,
-  type ProviderConfig,
-  readAddedProvider,
-  refuseConfigured,
-} from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
+import type { ModelChoices } from '../../config/models-file.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
+import { applyProviderChange, readAddedProvider } from '../../config/providers/provider-request.ts';
+import { refuseConfigured } from '../../config/refuse-configured.ts';
 import type { ProviderInput, ProviderRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { Kernel } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import { rejectWhenLate } from '../disk/refuse-when-stalled.ts';
 import { type ChangeConfig, providerSettings } from './change.ts';
 import { LOCAL, type Providers } from './providers.ts';

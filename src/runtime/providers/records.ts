@@ -4,7 +4,7 @@ import { circuitState, type ModelCircuit } from '../../../machines/provider/circ
 import type { ProviderCreated } from '../../../machines/provider/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import { isoTime } from '../../async/clock.ts';
-import type { ProviderConfig } from '../../config/index.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { FaultyModel, ProviderRecord } from '../../contract/contract.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import type { Limits } from '../../limits.ts';

@@ -5,13 +5,9 @@ import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
-import {
-  type DaemonKey,
-  type Instance,
-  type Kernel,
-  type PullKey,
-  stream,
-} from '../../kernel/index.ts';
+import type { Instance } from '../../kernel/instance.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { type DaemonKey, type PullKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { Log } from '../../ports/log.ts';
 import type { FoundModel, PullerPort, PullInput, PullTask } from '../../ports/models.ts';

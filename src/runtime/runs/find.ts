@@ -1,5 +1,5 @@
 import { SvcError } from '../../errors.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 
 /** Queries for the ids of the runs of a log. */
 export type RunNames = Pick<EventStore, 'runsNamed'> & {

@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
-import type { RunKey } from '../../kernel/index.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 
 /** An id needs 16 random bytes. One call of the system fetches those of many ids. */
 const pool = new Uint8Array(1024);

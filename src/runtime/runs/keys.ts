@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { RunInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { RunKey } from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 import type { Placement } from '../placement.ts';
 
 /**

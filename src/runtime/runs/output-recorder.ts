@@ -5,7 +5,8 @@ import { ShortLived } from '../../async/short-lived.ts';
 import type { RunOutput, TokenLogprob } from '../../contract/messages/parts.ts';
 import { partOf, textOf } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
-import type { Kernel, RunKey } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 import type { OutputPart } from '../../ports/providers.ts';
 
 export interface OutputRecorderOptions {

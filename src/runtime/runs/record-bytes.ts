@@ -1,5 +1,5 @@
-import type { Kernel } from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
 
 /** The record of a finished run as JSON. It never changes, so responses share its bytes. */
 export class RecordBytes {

@@ -21,8 +21,9 @@ import {
 } from '../../contract/messages/parts.ts';
 import { recordedNames } from '../../contract/options.ts';
 import { type ErrorBody, fillHint, fromBody, SvcError } from '../../errors.ts';
-import { foldStream, isRun } from '../../kernel/index.ts';
-import type { EventStore, RunRow, StoredEvent } from '../../kernel/store/index.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import type { EventStore, RunRow, StoredEvent } from '../../kernel/store/port.ts';
+import { isRun } from '../../kernel/stream.ts';
 import { fileRecord } from '../history/event-record.ts';
 import { keyOf } from './keys.ts';
 import { speedOf } from './speed.ts';

@@ -2,8 +2,9 @@ import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/dae
 import { endingOf } from '../../../machines/daemon/context.ts';
 import { afterCrash } from '../../../machines/run/next.ts';
 import { SvcError } from '../../errors.ts';
-import { isDaemon, type Kernel, type RunKey, stream } from '../../kernel/index.ts';
-import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/port.ts';
+import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface RecoveryProgress {

@@ -1,8 +1,9 @@
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import type { RunHead } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { DaemonKey, Kernel } from '../../kernel/index.ts';
-import type { EventStore } from '../../kernel/store/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
+import type { DaemonKey } from '../../kernel/stream.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { runsFromNewest } from '../conversations/find-conversation.ts';
 import { unknownRun } from './run-errors.ts';

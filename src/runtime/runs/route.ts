@@ -1,6 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { sameTarget } from '../../../machines/failover.ts';
-import { type Config, hasOwnLoad, type ProviderConfig } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
+import { hasOwnLoad } from '../../config/presets.ts';
+import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import type { Target } from '../../contract/events.ts';
 import { assignAuthor, type RunRequest, shortMessages } from '../../contract/messages/parts.ts';

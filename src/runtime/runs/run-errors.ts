@@ -3,7 +3,7 @@ import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { formError, fromBody, isStoreError, SvcError } from '../../errors.ts';
-import { isRun, type RunKey } from '../../kernel/index.ts';
+import { isRun, type RunKey } from '../../kernel/stream.ts';
 import { shownId } from './ids.ts';
 
 /** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */

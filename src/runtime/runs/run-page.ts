@@ -1,12 +1,8 @@
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import type { RunListQuery, RunPage, RunRecord } from '../../contract/contract.ts';
 import { hasCode } from '../../errors.ts';
-import {
-  type EventStore,
-  type RunRow,
-  recordLength,
-  shortRecord,
-} from '../../kernel/store/index.ts';
+import type { EventStore, RunRow } from '../../kernel/store/port.ts';
+import { recordLength, shortRecord } from '../../kernel/store/short-run.ts';
 
 export interface PageSources {
   store: Pick<EventStore, 'listRuns'>;

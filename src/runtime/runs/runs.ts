@@ -2,7 +2,7 @@ import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
 import { requestNow } from '../../../machines/run/turns.ts';
 import { stateName } from '../../../machines/step.ts';
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type {
   ConversationListQuery,
@@ -21,19 +21,12 @@ import type {
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
 import { hasCode, SvcError } from '../../errors.ts';
-import {
-  type DaemonKey,
-  type EventPages,
-  type EventSlice,
-  followStream,
-  isRun,
-  type Kernel,
-  keepsContent,
-  type RunFollowing,
-  type RunKey,
-  type Sized,
-} from '../../kernel/index.ts';
-import { type EventStore, type RunRow, toEvent } from '../../kernel/store/index.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { EventPages, EventSlice, Sized } from '../../kernel/event-pages.ts';
+import { followStream, type RunFollowing } from '../../kernel/feed.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { type EventStore, type RunRow, toEvent } from '../../kernel/store/port.ts';
+import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { ToolServers } from '../../ports/tools.ts';
 import { conversationPage } from '../conversations/conversation-page.ts';
 import { Conversations } from '../conversations/conversations.ts';

@@ -1,7 +1,7 @@
 import { isoTime } from '../../async/clock.ts';
 import { invalidRequest } from '../../contract/check.ts';
 import type { RunRecord, RunSearchQuery, SearchPage } from '../../contract/contract.ts';
-import type { EventStore, FoundRun } from '../../kernel/store/index.ts';
+import type { EventStore, FoundRun } from '../../kernel/store/port.ts';
 import type { Limits } from '../../limits.ts';
 
 /** Runs of one page without a limit in the query, and words of one search. */

@@ -2,7 +2,8 @@ import { costOf } from '../../../machines/price.ts';
 import type { RunContext, Usage } from '../../../machines/run/context.ts';
 import { sumOfUsage } from '../../../machines/run/turns.ts';
 import { type RunRequest, textOf } from '../../contract/messages/parts.ts';
-import { HOUR_MS, type RunUsage } from '../../kernel/store/index.ts';
+import type { RunUsage } from '../../kernel/store/usage.ts';
+import { HOUR_MS } from '../../kernel/store/usage-sums.ts';
 
 /** About the bytes of one token, where the provider does not say the number. */
 const TOKEN_BYTES = 4;

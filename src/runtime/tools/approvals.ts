@@ -6,7 +6,8 @@ import type { ApprovalChanges, ApprovalRecord, DecisionInput } from '../../contr
 import { invalidRequest } from '../../contract/check.ts';
 import { approvalId } from '../../contract/messages/parts.ts';
 import { SvcError } from '../../errors.ts';
-import { isRun, type Kernel, type RunKey } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { isRun, type RunKey } from '../../kernel/stream.ts';
 import type { ToolServers } from '../../ports/tools.ts';
 
 type Servers = Pick<ToolServers, 'allowAlways' | 'target' | 'changes'>;

@@ -1,6 +1,7 @@
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
-import type { Kernel, RunKey } from '../../kernel/index.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 
 /** A finished run as a trace: one span, and one inside it for each attempt of this boot. */
 export interface RunTrace {

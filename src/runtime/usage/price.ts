@@ -1,6 +1,6 @@
 import { COUNTED, costOf } from '../../../machines/price.ts';
-import type { Config } from '../../config/index.ts';
-import { OTHER_MODELS, type UsageSum } from '../../kernel/store/index.ts';
+import type { Config } from '../../config/config.ts';
+import { OTHER_MODELS, type UsageSum } from '../../kernel/store/usage-sums.ts';
 
 type Prices = Config['prices'];
 type Price = Prices[string];

@@ -1,8 +1,9 @@
 import { isoTime } from '../../async/clock.ts';
-import type { Config } from '../../config/index.ts';
+import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
-import { type EventStore, firstHour, HOUR_MS, type UsageSum } from '../../kernel/store/index.ts';
+import type { EventStore } from '../../kernel/store/port.ts';
+import { firstHour, HOUR_MS, type UsageSum } from '../../kernel/store/usage-sums.ts';
 import type { Budget } from './budget.ts';
 import { costOfSum, type SumCost, toCurrency } from './price.ts';
 

@@ -57,7 +57,7 @@ export class Folders {
     return this.closed.some((folder) => isIn(folder, whole));
   }
 
-  /** Works at a path, whose folder no link can replace meanwhile. `makesMissing`: missing folders. */
+  /** Works at a path whose folder no link can replace. `makesMissing`: missing folders. */
   async at<T>(path: string, work: (place: Place) => Promise<T>, makesMissing = false): Promise<T> {
     const whole = await toCanonical(await this.follow(path));
     const root = this.roots.find((folder) => isIn(folder, whole));

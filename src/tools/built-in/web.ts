@@ -4,8 +4,9 @@ import { get as getSecurely } from 'node:https';
 import { isIP } from 'node:net';
 import { anySignal } from '../../async/signals.ts';
 import { timeoutSignal } from '../../async/timers.ts';
-import { originOf } from '../../config/index.ts';
-import { isPublic, lookupOf, readBounded } from '../../http-client/index.ts';
+import { originOf } from '../../config/mcp-file.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { isPublic, lookupOf } from '../../http-client/public-address.ts';
 import type { Limits } from '../../limits.ts';
 import { type BuiltInTool, builtInTool, Refusal, textField } from './tool.ts';
 

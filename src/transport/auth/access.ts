@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { isLoopback, parseAddress, type Settings } from '../../config/index.ts';
+import { isLoopback, parseAddress } from '../../config/address.ts';
+import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { HEADERS_MAX } from '../../limits.ts';
 import { type Holder, unboundedHolder } from './holder.ts';

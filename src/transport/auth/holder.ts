@@ -1,4 +1,4 @@
-import { HOME, type Principal } from '../../runtime/index.ts';
+import { HOME, type Principal } from '../../runtime/principal/principal.ts';
 
 /** Who sent a request, and what it may do. */
 export interface Holder extends Principal {

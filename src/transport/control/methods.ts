@@ -4,21 +4,19 @@ import type { RunRecord, RunWait } from '../../contract/contract.ts';
 import { parseRunInput, spanOf } from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
 import { build } from '../../home/build.ts';
-import type { EventSlice } from '../../kernel/index.ts';
+import type { EventSlice } from '../../kernel/event-pages.ts';
 import type { Limits } from '../../limits.ts';
+import type { StatusMore } from '../../runtime/operations/daemon.ts';
 import {
-  type Access,
   type Events,
-  type HomeCall,
-  type Operation,
   type OperationName,
   operations,
   type Params,
-  type RecordBytes,
   type Results,
-  type Runtime,
-  type StatusMore,
-} from '../../runtime/index.ts';
+} from '../../runtime/operations/operations.ts';
+import type { Access, HomeCall, Operation } from '../../runtime/operations/row.ts';
+import type { Runtime } from '../../runtime/port.ts';
+import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { eventJson, type Frames, followWithWaits } from '../stream/event-forms.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PROMPT_PLACE } from '../../config/index.ts';
+import { PROMPT_PLACE } from '../../config/presets.ts';
 import { mediaSignatures, numberFields } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { type Context, type Route, route } from './route.ts';

@@ -1,4 +1,4 @@
-import { RecordBytes } from '../../runtime/index.ts';
+import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { jsonPieces, textLength } from '../stream/json-pieces.ts';
 import { pieceWriter } from '../stream/write-pieces.ts';
 import { jsonHeaders, sendJson } from './reply.ts';

@@ -1,10 +1,11 @@
 import * as v from 'valibot';
-import { kindOf } from '../../config/index.ts';
+import { kindOf } from '../../config/providers/provider.ts';
 import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import type { RerankInput } from '../../contract/embed-input.ts';
 import type { pullInput } from '../../contract/inputs.ts';
 import { name, named, object, text } from '../../contract/vocabulary.ts';
-import { ACCESS, type HomeCall, type Operation, rows } from '../../runtime/index.ts';
+import { rows } from '../../runtime/operations/operations.ts';
+import { ACCESS, type HomeCall, type Operation } from '../../runtime/operations/row.ts';
 import { sendLive } from '../stream/live.ts';
 import { report } from './health.ts';
 import { sendLarge } from './large.ts';

@@ -2,19 +2,14 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
-import type { Settings } from '../../config/index.ts';
+import type { Settings } from '../../config/settings.ts';
 import { check, checkKnown } from '../../contract/check.ts';
 import { boundConversation } from '../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import {
-  Counter,
-  type Family,
-  gauge,
-  type HomeRuntime,
-  type Runtime,
-  readQuery,
-  requireScope,
-} from '../../runtime/index.ts';
+import { Counter, type Family, gauge } from '../../runtime/metrics/tally.ts';
+import { readQuery } from '../../runtime/operations/query.ts';
+import type { HomeRuntime, Runtime } from '../../runtime/port.ts';
+import { requireScope } from '../../runtime/principal/principal.ts';
 import { type AccessLevel, type AccessOptions, createAccess } from '../auth/access.ts';
 import { takePathToken } from '../auth/path-token.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';

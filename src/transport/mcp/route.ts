@@ -1,6 +1,8 @@
 import * as v from 'valibot';
 import { named, text } from '../../contract/vocabulary.ts';
-import { type Operation, operations, RecordBytes } from '../../runtime/index.ts';
+import { operations } from '../../runtime/operations/operations.ts';
+import type { Operation } from '../../runtime/operations/row.ts';
+import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { createMethods, type Reply } from '../control/methods.ts';
 import { sendBytes } from '../http/reply.ts';
 import { type Context, route } from '../http/route.ts';

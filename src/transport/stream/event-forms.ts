@@ -1,7 +1,9 @@
 import type { RunWait } from '../../contract/contract.ts';
-import type { EventSlice, PagedEvent, PageForm, RunFollowing, Sized } from '../../kernel/index.ts';
-import type { StoredEvent } from '../../kernel/store/index.ts';
-import { type Runtime, toRecord } from '../../runtime/index.ts';
+import type { EventSlice, PagedEvent, PageForm, Sized } from '../../kernel/event-pages.ts';
+import type { RunFollowing } from '../../kernel/feed.ts';
+import type { StoredEvent } from '../../kernel/store/port.ts';
+import { toRecord } from '../../runtime/history/event-record.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import type { SharedBytes } from './unsent-bytes.ts';
 
 /**

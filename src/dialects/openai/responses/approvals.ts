@@ -1,8 +1,8 @@
 import { invalidRequest } from '../../../contract/check.ts';
 import { approvalId } from '../../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/index.ts';
-import { CLIENT } from '../../../transport/index.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { CLIENT } from '../../../transport/http/run-request.ts';
 import { ResponseEvents } from './events.ts';
 import type { ResponseInput } from './input.ts';
 import { runOfItem } from './items.ts';

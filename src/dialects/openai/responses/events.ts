@@ -153,10 +153,10 @@ export class ResponseEvents {
     const { asked } = this.served;
     const pauses = asked.length;
     const changed = this.served.after(event);
-    const decided = event.type === 'run.tool_allowed' || event.type === 'run.tool_denied';
-    for (const call of decided ? changed : [])
-      if (asked.at(-1)?.some((one) => one.call === call.call))
-        this.answers.push(answerItem(this.source, call));
+    if (event.type === 'run.tool_allowed' || event.type === 'run.tool_denied')
+      for (const call of changed)
+        if (asked.at(-1)?.some((one) => one.call === call.call))
+          this.answers.push(answerItem(this.source, call));
     const events = [
       ...(begins ? this.continueResponse(event.at) : []),
       ...changed.flatMap((call) => this.updateCall(call)),
@@ -398,10 +398,8 @@ export class ResponseEvents {
   }
 
   private addSummary(): ResponseEvent[] {
-    const item = compactionItem(this.source.run_id, this.allParts());
-    return ['added', 'done'].map((what) =>
-      this.event(`response.output_item.${what}`, { output_index: 0, item }),
-    );
+    const fields = { output_index: 0, item: compactionItem(this.source.run_id, this.allParts()) };
+    return ['added', 'done'].map((what) => this.event(`response.output_item.${what}`, fields));
   }
 
   /** OpenAI has no event for a cancelled response: its status says it. */
@@ -412,9 +410,8 @@ export class ResponseEvents {
 
   private itemDone(shown: Shown, status: ItemStatus): ResponseEvent {
     shown.ended = status;
-    const { output_index } = shown;
-    const item = this.output[output_index]?.(status);
-    return this.event('response.output_item.done', { output_index, item });
+    const item = this.output[shown.output_index]?.(status);
+    return this.event('response.output_item.done', { output_index: shown.output_index, item });
   }
 
   private onContent(what: 'added' | 'done', shown: Shown): ResponseEvent {
@@ -425,9 +422,8 @@ export class ResponseEvents {
   }
 
   private event(type: string, fields: Item): ResponseEvent {
-    const sequence_number = this.number;
     this.number += 1;
-    return { type, sequence_number, ...fields };
+    return { type, sequence_number: this.number - 1, ...fields };
   }
 
   /** `status`: of the items that have not ended. */

@@ -1,8 +1,9 @@
 import type { RunRecord } from '../../../contract/contract.ts';
 import { opaqueIn, type Tool, type ToolCallPart } from '../../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/index.ts';
-import { eventData, type Outflow } from '../../../transport/index.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { eventData } from '../../../transport/stream/event-forms.ts';
+import type { Outflow } from '../../../transport/stream/unsent-bytes.ts';
 import { toApiId } from '../../ids.ts';
 import type { RunLogEvent } from '../../served-calls.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';

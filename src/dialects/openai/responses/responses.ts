@@ -1,18 +1,13 @@
 import { invalidRequest } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/index.ts';
-import {
-  CLIENT,
-  type Context,
-  cancelWhenGone,
-  clientGoneSignal,
-  cutReasonOf,
-  requestOver,
-  sendJson,
-  sendLarge,
-  sendLive,
-} from '../../../transport/index.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { cancelWhenGone } from '../../../transport/cancel-when-gone.ts';
+import { sendLarge } from '../../../transport/http/large.ts';
+import { sendJson } from '../../../transport/http/reply.ts';
+import type { Context } from '../../../transport/http/route.ts';
+import { CLIENT, clientGoneSignal, requestOver } from '../../../transport/http/run-request.ts';
+import { cutReasonOf, sendLive } from '../../../transport/stream/live.ts';
 import { type Reading, readingOf } from '../../documents/documents.ts';
 import { toApiId } from '../../ids.ts';
 import { type ApiRequest, shouldCancelOnDisconnect, startFor } from '../../start.ts';

@@ -3,15 +3,11 @@ import { parseRunInput } from '../../../contract/inputs.ts';
 import { errorAnswer } from '../../../contract/records.ts';
 import { anything, flag, named, object, text, whole } from '../../../contract/vocabulary.ts';
 import { SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/index.ts';
-import {
-  type Context,
-  clientGoneSignal,
-  type Route,
-  route,
-  sendJson,
-  sendLarge,
-} from '../../../transport/index.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { sendLarge } from '../../../transport/http/large.ts';
+import { sendJson } from '../../../transport/http/reply.ts';
+import { type Context, type Route, route } from '../../../transport/http/route.ts';
+import { clientGoneSignal } from '../../../transport/http/run-request.ts';
 import { readingOf } from '../../documents/documents.ts';
 import { toApiId } from '../../ids.ts';
 import { startFor } from '../../start.ts';

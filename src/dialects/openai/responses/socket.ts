@@ -8,15 +8,12 @@ import {
 import { boundConversation, checkSize } from '../../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
-import { newRunId } from '../../../runtime/index.ts';
-import {
-  cancelWhenGone,
-  IgnoredFields,
-  onAbort,
-  parse,
-  type SocketRoute,
-  type Talk,
-} from '../../../transport/index.ts';
+import { newRunId } from '../../../runtime/runs/ids.ts';
+import { cancelWhenGone } from '../../../transport/cancel-when-gone.ts';
+import { parse } from '../../../transport/http/body.ts';
+import { IgnoredFields } from '../../../transport/http/ignored-fields.ts';
+import type { SocketRoute, Talk } from '../../../transport/socket-route.ts';
+import { onAbort } from '../../../transport/stream/on-abort.ts';
 import { toApiId } from '../../ids.ts';
 import { shouldCancelOnDisconnect, startRun } from '../../start.ts';
 import { bodyOf } from '../parts.ts';

@@ -5,7 +5,7 @@ import { toolsOfServer } from '../../../../machines/run/turns.ts';
 import { invalidRequest } from '../../../contract/check.ts';
 import type { ToolNarrowing } from '../../../contract/contract.ts';
 import type { Tool, ToolChoice } from '../../../contract/messages/parts.ts';
-import { servedName } from '../../../runtime/index.ts';
+import { servedName } from '../../../runtime/tools/served-tools.ts';
 import { mcpTool, namedTool } from '../../mcp-tools.ts';
 import { functionFields, listWithout, object, oneOf, text } from '../parameters.ts';
 import { customArguments } from './custom-input.ts';

@@ -1,21 +1,22 @@
 import type { QueryConfig } from 'pg';
 import {
   columnOf,
-  dataDigest,
-  type EmbeddingUsage,
   EVENT_COLUMNS,
   EVENT_NAMES,
-  type EventRow,
+  RUN_COLUMNS,
+  RUN_NAMES,
+  type RunColumnName,
+} from '../../../kernel/store/columns.ts';
+import type { EventRow, RunLine } from '../../../kernel/store/row.ts';
+import { dataDigest } from '../../../kernel/store/run-digest.ts';
+import type { EmbeddingUsage } from '../../../kernel/store/usage.ts';
+import {
   HOUR_ROWS_MAX,
   NAME_CHARS_MAX,
   OTHER_CLIENTS,
   OTHER_MODELS,
-  RUN_COLUMNS,
-  RUN_NAMES,
-  type RunColumnName,
-  type RunLine,
   type Shape,
-} from '../../../kernel/store/index.ts';
+} from '../../../kernel/store/usage-sums.ts';
 import { notify } from '../channel.ts';
 import { eventDigest } from '../columns.ts';
 import { addTexts, type NewText, type Use } from '../texts.ts';
@@ -54,7 +55,7 @@ const EVENTS: ListColumns<EventRow> = {
   ...Object.fromEntries(
     EVENT_NAMES.filter((name) => name !== 'seq').map((name) => [
       name,
-      { type: EVENT_COLUMNS[name].type, of: (event: EventRow) => event[name] },
+      { type: EVENT_COLUMNS[name].type, toValue: (event: EventRow) => event[name] },
     ]),
   ),
   digest: { type: 'bytea', toValue: eventDigest },
@@ -64,7 +65,10 @@ export const APPENDED_RUNS: ListColumns<AppendedRun> = {
   ...Object.fromEntries(
     RUN_NAMES.filter((name) => 'of' in RUN_COLUMNS[name]).map((name) => [
       name,
-      { type: columnOf(name).type, of: ({ line }: AppendedRun) => line[name as keyof RunLine] },
+      {
+        type: columnOf(name).type,
+        toValue: ({ line }: AppendedRun) => line[name as keyof RunLine],
+      },
     ]),
   ),
   data: { type: 'json', toValue: ({ line }) => line.data },

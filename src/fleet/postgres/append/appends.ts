@@ -1,15 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TEXTS_FORMAT } from '../../../../machines/events.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import {
-  type AppendResult,
-  CONFLICT,
-  type Commit,
-  codeOf,
-  conflict,
-  type EventRow,
-  notOpen,
-} from '../../../kernel/store/index.ts';
+import { codeOf, notOpen } from '../../../kernel/store/failure.ts';
+import { type AppendResult, CONFLICT, type Commit } from '../../../kernel/store/port.ts';
+import { conflict, type EventRow } from '../../../kernel/store/row.ts';
 import type { Connections } from '../connections.ts';
 import { isAway, isDuplicate, isMissing, isRefused } from '../failure.ts';
 import { MAY_REFER, RAISE_FORMAT } from '../schema.ts';

@@ -1,17 +1,10 @@
 import type { QueryConfig } from 'pg';
 import { formatOf } from '../../../../machines/events.ts';
-import {
-  type Commit,
-  type CommitRows,
-  checkContinuity,
-  compactEvent,
-  compactRun,
-  countedOnce,
-  type EventRow,
-  hasReferences,
-  type RunRow,
-  toRows,
-} from '../../../kernel/store/index.ts';
+import { checkContinuity } from '../../../kernel/store/continuity.ts';
+import type { Commit, RunRow } from '../../../kernel/store/port.ts';
+import { type CommitRows, type EventRow, toRows } from '../../../kernel/store/row.ts';
+import { compactEvent, compactRun, hasReferences } from '../../../kernel/store/texts.ts';
+import { countedOnce } from '../../../kernel/store/usage.ts';
 import { ROW_BYTES } from '../columns.ts';
 import type { KnownTexts, NewText } from '../texts.ts';
 import { vectorOf } from '../tokens.ts';

@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../../kernel/store/index.ts';
+import type { ColumnType } from '../../../kernel/store/columns.ts';
 import { TYPES, toParameter } from '../columns.ts';
 
 /** A column of rows that a statement gets: its type, and its value in a row. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isLoopback } from '../../../config/index.ts';
+import { isLoopback } from '../../../config/address.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
 import { rawHttpError } from '../../http-error.ts';
