@@ -262,7 +262,7 @@ async function assertRefused(
 /** Runs statements in another process. */
 function edit(statements: string): ChildProcess {
   const program = `
-    import { saveProvider } from './src/config/providers-file.ts';
+    import { saveProvider } from './src/config/providers/providers-file.ts';
     import { withLock } from './src/config/lock.ts';
     const file = ${JSON.stringify(file)};
     const config = ${JSON.stringify(ollama)};
