@@ -3,8 +3,16 @@ import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
-import { findCycle, type Import, importsOf, packageOf, reach, throughDoors } from './layers.ts';
-import { folderOf as folderOfPackage, packageOf as packageOfFile, packages } from './packages.ts';
+import {
+  findCycle,
+  type Import,
+  importersByFile,
+  importsOf,
+  packageOf,
+  reach,
+  throughDoors,
+} from './layers.ts';
+import { folderOfPackage, packageOfFile, packages } from './packages.ts';
 
 /** Entries of processes and threads. Any other file that nothing imports is dead. */
 const entries: Record<string, string> = {
@@ -119,11 +127,21 @@ test('the table has each package, lowest first, and allows only what is used', (
   const names = Object.keys(packages);
   const there = new Set([...files.map(packageOfFile), 'console']);
   assert.equal([...there].sort(), names.toSorted());
+  const used = new Set(
+    inside.map(({ from, to }) => `${packageOfFile(from)} → ${packageOfFile(to)}`),
+  );
   for (const [at, name] of names.entries())
     for (const other of packages[name]?.may ?? []) {
-      if (name !== 'config' || other !== 'ports')
-        assert.ok(names.indexOf(other) < at, `${name} may import ${other}, which comes later`);
+      assert.ok(names.indexOf(other) < at, `${name} may import ${other}, which comes later`);
+      assert.ok(used.has(`${name} → ${other}`), `${name} imports nothing of ${other}`);
     }
+});
+
+test('a name of a door leads to the file behind it, also when it is loaded on demand', () => {
+  const importers = importersByFile();
+  assert.ok(importers.get('src/grpc/server.ts')?.includes('src/daemon/transports.ts'));
+  assert.ok(importers.get('src/tools/sign-in.ts')?.includes('src/cli/mcp/login.ts'));
+  assert.not.ok(importers.get('src/tools/servers.ts')?.includes('src/cli/mcp/login.ts'));
 });
 
 test('no import cycle exists between files or layers', () => {

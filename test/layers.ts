@@ -19,6 +19,8 @@ const STATIC =
   /^(?:import|export)\s+(type\s+)?(?:[\w*$]+(?:\s+as\s+\w+)?,?\s*)?(?:\{([^}]*)\}\s*)?(?:from\s+)?'([^']+)'/gm;
 const OF_TYPE = /\btypeof import\('([^']+)'\)|\bimport\('([^']+)'\)\.[A-Z]/g;
 const LAZY = /(?<!typeof )\bimport\('([^']+)'\)(?!\.[A-Z])/g;
+/** A door loads a file on demand: `export const loadSignIn = () => import('./sign-in.ts')`. */
+const LOADER = /^export const (\w+) = \(\) =>\s*import\('([^']+)'\)/gm;
 /** Entries are named by their address: `new URL('./worker.ts', import.meta.url)`. */
 const ADDRESS = /new URL\((?:[^?\n]*\?\s*)?['`](\.{1,2}\/[^'`]+?)(?:\.ts|\$\{[^}]*\})['`]/g;
 
@@ -38,8 +40,17 @@ export function importsOf(file: string): Import[] {
       ...(list === undefined ? {} : { names: namesOf(list) }),
     }),
   );
+  const loaders = [...code.matchAll(LOADER)].map(
+    ([, name = '', to = '']): Import => ({
+      from: file,
+      to: target(to),
+      kind: 'lazy',
+      names: [name],
+    }),
+  );
   const entries = found(ADDRESS, 'entry').map((entry) => ({ ...entry, to: `${entry.to}.ts` }));
-  return [...fixed, ...found(OF_TYPE, 'type'), ...found(LAZY, 'lazy'), ...entries];
+  const lazy = found(LAZY, 'lazy').filter(({ to }) => !loaders.some((loader) => loader.to === to));
+  return [...fixed, ...found(OF_TYPE, 'type'), ...lazy, ...loaders, ...entries];
 }
 
 /** The values of `{ one, type Other, two as three }`, by the names that they have there. */
@@ -51,19 +62,19 @@ function namesOf(list: string): string[] {
     .map((item) => item.split(' as ')[0] ?? '');
 }
 
-/** The same imports, with the re-exports of a door in place of the door, as a bundle has them. */
+/** The same imports, with the files behind a door in place of the door, as a bundle has them. */
 export function throughDoors(imports: readonly Import[]): Import[] {
-  const given = new Map<string, Import[]>();
+  const doors = new Map<string, Import[]>();
   for (const item of imports)
     if (item.from.endsWith('/index.ts'))
-      given.set(item.from, [...(given.get(item.from) ?? []), item]);
+      doors.set(item.from, [...(doors.get(item.from) ?? []), item]);
   return imports.flatMap((item) => {
-    const { from, to, kind, names } = item;
-    const behind = kind === 'value' && names !== undefined ? given.get(to) : undefined;
-    if (behind === undefined) return [item];
+    const { from, to, kind, names = [] } = item;
+    const behind = doors.get(to);
+    if (behind === undefined || kind !== 'value') return [item];
     return behind
-      .filter((gift) => gift.names?.some((name) => (names ?? []).includes(name)))
-      .map((gift) => ({ from, to: gift.to, kind: gift.kind }));
+      .filter((given) => given.names?.some((name) => names.includes(name)))
+      .map((given) => ({ ...given, from }));
   });
 }
 

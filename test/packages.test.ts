@@ -3,13 +3,13 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   budgetOf,
-  folderOf,
+  countLinesOf,
+  countNamesOf,
+  folderOfPackage,
   isTestOf,
   KNOWN,
   KNOWN_LINES_MAX,
-  linesOf,
-  namesOf,
-  packageOf,
+  packageOfFile,
   packages,
 } from './packages.ts';
 
@@ -21,7 +21,7 @@ const LARGER: Readonly<Record<string, number>> = { engine: 21_600, runtime: 23_8
 
 test('each of these packages has a README that fits on a screen', () => {
   for (const name of ALONE) {
-    const text = readFileSync(`${folderOf(name)}/README.md`, 'utf8').trimEnd();
+    const text = readFileSync(`${folderOfPackage(name)}/README.md`, 'utf8').trimEnd();
     assert.ok(text.split('\n').length <= README_LINES_MAX, name);
     for (const part of ['# ', '## Door', '## Words', '## Flow', '## Bounds', '## Test alone'])
       assert.ok(text.startsWith(part) || text.includes(`\n${part}`), `${name}: ${part}`);
@@ -31,8 +31,8 @@ test('each of these packages has a README that fits on a screen', () => {
 
 test('a package that grows says so in its README', () => {
   for (const name of ALONE) {
-    const [lines, budget] = [linesOf(name), budgetOf(name) ?? 0];
-    const where = `${folderOf(name)}/README.md`;
+    const [lines, budget] = [countLinesOf(name), budgetOf(name) ?? 0];
+    const where = `${folderOfPackage(name)}/README.md`;
     assert.ok(lines <= budget, `${name} has ${lines} lines. Say in ${where} what the new ones do.`);
     assert.ok(
       lines > budget * 0.9,
@@ -42,11 +42,14 @@ test('a package that grows says so in its README', () => {
 });
 
 test('the machines, the contract and one package are what a person has to know', () => {
-  const base = KNOWN.reduce((sum, name) => sum + linesOf(name), 0);
+  const base = KNOWN.reduce((sum, name) => sum + countLinesOf(name), 0);
   for (const name of Object.keys(packages).filter((each) => !KNOWN.some((known) => known === each)))
-    assert.ok(base + linesOf(name) <= (LARGER[name] ?? KNOWN_LINES_MAX), name);
+    assert.ok(base + countLinesOf(name) <= (LARGER[name] ?? KNOWN_LINES_MAX), name);
   for (const [name, most] of Object.entries(LARGER))
-    assert.ok(base + linesOf(name) > KNOWN_LINES_MAX, `${name} is no exception any more: ${most}`);
+    assert.ok(
+      base + countLinesOf(name) > KNOWN_LINES_MAX,
+      `${name} is no exception any more: ${most}`,
+    );
 });
 
 test('files belong to packages, and tests to those of their folder', () => {
@@ -59,7 +62,7 @@ test('files belong to packages, and tests to those of their folder', () => {
       'src/kernel/store/port.ts',
       'src/kernel/kernel.ts',
       'src/dialects/index.ts',
-    ].map(packageOf),
+    ].map(packageOfFile),
     ['machines', 'base', 'base', 'cli', 'store', 'kernel', 'dialects'],
   );
   assert.equal(
@@ -77,10 +80,10 @@ test('files belong to packages, and tests to those of their folder', () => {
 });
 
 test('a door gives few names', () => {
-  assert.is(namesOf('grpc'), 1);
-  assert.is(namesOf('dialects'), 2);
+  assert.is(countNamesOf('grpc'), 1);
+  assert.is(countNamesOf('dialects'), 2);
   for (const name of ALONE)
-    if (existsSync(`${folderOf(name)}/index.ts`)) assert.ok(namesOf(name) <= 60, name);
+    if (existsSync(`${folderOfPackage(name)}/index.ts`)) assert.ok(countNamesOf(name) <= 60, name);
 });
 
 test.run();

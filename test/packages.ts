@@ -16,22 +16,11 @@ export interface Package {
   tests?: readonly string[];
 }
 
-/** Tables and small mechanisms, for every package. */
+/** Tables and small mechanisms. */
 const BASE = ['base', 'contract', 'home', 'config'];
 const RECORDS = [...BASE, 'machines', 'ports'];
-
-/** What answers a request. */
-const WORK = [
-  RECORDS,
-  'logs',
-  'store',
-  'kernel',
-  'models',
-  'tools',
-  'providers',
-  'runtime',
-  'fleet',
-].flat();
+/** Packages that answer a request. */
+const WORK = ['store', 'kernel', 'models', 'tools', 'providers', 'runtime', 'fleet'];
 
 export const packages: Record<string, Package> = {
   base: { may: [] },
@@ -39,15 +28,15 @@ export const packages: Record<string, Package> = {
   contract: { may: ['base'] },
   machines: { may: ['contract'] },
   home: { may: ['base'] },
-  config: { may: ['base', 'contract', 'home', 'ports'] },
+  config: { may: ['base', 'contract', 'home'] },
   // Interfaces between packages.
-  ports: { may: ['contract', 'machines', 'config'] },
+  ports: { may: ['contract', 'machines'] },
   logs: { may: BASE },
-  'http-client': { may: BASE },
+  'http-client': { may: ['base', 'config'] },
   // Events on a disk, and their reads.
-  store: { folder: 'src/kernel/store', may: RECORDS },
+  store: { folder: 'src/kernel/store', may: ['base', 'contract', 'home', 'machines'] },
   // The machines that are folded from the log.
-  kernel: { may: [...RECORDS, 'store'] },
+  kernel: { may: ['base', 'contract', 'home', 'machines', 'ports', 'store'] },
   models: { door: true, may: [...RECORDS, 'http-client'] },
   engine: { door: true, may: [...BASE, 'ports', 'models', 'logs'] },
   cloud: { door: true, may: [...RECORDS, 'http-client'] },
@@ -58,40 +47,44 @@ export const packages: Record<string, Package> = {
   // Several daemons on one log.
   fleet: { door: true, tests: ['test/e2e/fleet'], may: [...RECORDS, 'store', 'kernel', 'runtime'] },
   transport: { may: [...RECORDS, 'store', 'kernel', 'runtime', 'logs', 'tools'] },
-  dialects: { door: true, may: [...RECORDS, 'runtime', 'transport'] },
-  grpc: { door: true, may: [...RECORDS, 'store', 'kernel', 'runtime', 'transport'] },
+  dialects: { door: true, may: ['base', 'contract', 'config', 'machines', 'runtime', 'transport'] },
+  grpc: {
+    door: true,
+    may: ['base', 'contract', 'machines', 'ports', 'store', 'runtime', 'transport'],
+  },
   // Browser programs, which the daemon serves as files.
   console: { door: true, tests: ['test/browser/'], may: [] },
-  daemon: { may: [...WORK, 'transport', 'dialects', 'grpc'] },
-  cli: { may: [...WORK, 'engine', 'transport', 'daemon'] },
+  daemon: { may: [...RECORDS, 'logs', ...WORK, 'transport', 'dialects', 'grpc'] },
+  cli: { may: [...BASE, 'machines', 'logs', ...WORK, 'engine', 'transport', 'daemon'] },
 };
 
-/** Files directly in `src` that are not of the package `base`. */
-const OF_FILE: Record<string, string> = { 'src/main.ts': 'cli', 'src/daemon/index.ts': 'daemon' };
+/** Of the package `base`, besides the files directly in `src`. */
 const BASE_FOLDERS = ['src/async', 'src/forms'];
+/** The file directly in `src` that is not. */
+const MAIN = 'src/main.ts';
 
 /** `src/fleet` for `fleet`. */
-export function folderOf(name: string): string {
+export function folderOfPackage(name: string): string {
   return packages[name]?.folder ?? `src/${name}`;
 }
 
 /** The package of a file of `src` or `machines`. */
-export function packageOf(file: string): string {
+export function packageOfFile(file: string): string {
   const [top = '', folder = ''] = file.split('/');
-  if (file.startsWith(`${folderOf('store')}/`)) return 'store';
+  if (file.startsWith(`${folderOfPackage('store')}/`)) return 'store';
   if (top === 'machines') return top;
-  if (BASE_FOLDERS.includes(`${top}/${folder}`)) return 'base';
-  return OF_FILE[file] ?? (folder.endsWith('.ts') ? 'base' : folder);
+  if (file === MAIN) return 'cli';
+  return folder.endsWith('.ts') || BASE_FOLDERS.includes(`${top}/${folder}`) ? 'base' : folder;
 }
 
-/** The files of a package, and their lines. */
-export function linesOf(name: string): number {
+/** How many lines the files of a package have. */
+export function countLinesOf(name: string): number {
   return sourcesOf(name).reduce((sum, file) => sum + countLines(file), 0);
 }
 
-/** The names that the door of a package gives. */
-export function namesOf(name: string): number {
-  const door = `${folderOf(name)}/index.ts`;
+/** How many names the door of a package gives. */
+export function countNamesOf(name: string): number {
+  const door = `${folderOfPackage(name)}/index.ts`;
   if (!existsSync(door)) return 0;
   const text = readFileSync(door, 'utf8');
   const lists = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)];
@@ -103,7 +96,7 @@ export function namesOf(name: string): number {
 
 /** `Budget: 8 300 lines` in the README of a package. Null: it has none. */
 export function budgetOf(name: string): number | null {
-  const file = `${folderOf(name)}/README.md`;
+  const file = `${folderOfPackage(name)}/README.md`;
   if (!existsSync(file)) return null;
   const [, lines] = /^Budget: ([\d ]+) lines/m.exec(readFileSync(file, 'utf8')) ?? [];
   return lines === undefined ? null : Number(lines.replaceAll(' ', ''));
@@ -111,19 +104,20 @@ export function budgetOf(name: string): number | null {
 
 /** Whether a test file is one of a package. */
 export function isTestOf(name: string, file: string): boolean {
-  return [`${folderOf(name).replace('src', 'test')}/`, ...(packages[name]?.tests ?? [])].some(
-    (path) => file.startsWith(path),
-  );
+  return [
+    `${folderOfPackage(name).replace('src', 'test')}/`,
+    ...(packages[name]?.tests ?? []),
+  ].some((path) => file.startsWith(path));
 }
 
-/** What a person reads to work in a package: the machines, the contract, and the package. */
+/** A person who works in a package reads these, and the package. */
 export const KNOWN = ['machines', 'contract'] as const;
 export const KNOWN_LINES_MAX = 20_000;
 
 function sourcesOf(name: string): string[] {
   return globSync('{src,machines}/**/*.{ts,js,css,html}')
     .map((file) => file.replaceAll('\\', '/'))
-    .filter((file) => packageOf(file) === name);
+    .filter((file) => packageOfFile(file) === name);
 }
 
 function countLines(file: string): number {

@@ -3,7 +3,7 @@ import { access, lstat, readFile, stat } from 'node:fs/promises';
 import { dirname, sep } from 'node:path';
 import { systemCode, whyUnusable } from '../causes.ts';
 import { asSvcError, SvcError } from '../errors.ts';
-import { loadNodeFile } from '../fleet/index.ts';
+import { readNodeFile } from '../fleet/index.ts';
 import { targetOf } from '../home/atomic-write.ts';
 import { isSecret } from '../home/home.ts';
 import type { Paths } from '../home/paths.ts';
@@ -146,10 +146,10 @@ async function problemOf(row: HomeFile): Promise<HomeProblem | null> {
   }
 }
 
-// Not imported above: the doctor starts without them.
+// Not imported above: the doctor starts without it.
 const readTokens = async (path: string) =>
   (await import('../transport/auth/token-file.ts')).readTokens(path);
-const readNode = async (path: string) => (await loadNodeFile()).readNodeFile(path);
+const readNode = async (path: string) => readNodeFile(path);
 
 /** Whether it is a link to a place where no file can be made. */
 async function isLost(path: string): Promise<boolean> {

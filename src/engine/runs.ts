@@ -9,6 +9,7 @@ import { Sequences, type Slot } from './decode/sequences.ts';
 import { endOfFailure, readAll } from './ends.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
+import { readUse } from './measured/idle.ts';
 import { LOOK_MS, ThreadsNow } from './measured/threads-now.ts';
 import { OutputBatcher } from './output-batcher.ts';
 import { fitPrompt, promptOfOrder } from './prompt.ts';
@@ -36,7 +37,8 @@ export class Runs {
   private waiting: (RunOrder | ReadOrder)[] = [];
   /** What computes the active runs. */
   private threads: number;
-  private readonly now: ThreadsNow;
+  /** The threads of a token, and of small parts of prompts. */
+  private readonly ofTokens: ThreadsNow;
   /** The threads of large parts of prompts, which are measured apart from those of a token. */
   private readonly ofParts: ThreadsNow;
   private saving: NodeJS.Timeout | undefined;
@@ -49,7 +51,7 @@ export class Runs {
     this.loaded = loaded;
     this.send = send;
     this.threads = loaded.threads.alone;
-    this.now = new ThreadsNow(this.threads, availableParallelism());
+    this.ofTokens = new ThreadsNow(this.threads, availableParallelism());
     this.ofParts = new ThreadsNow(loaded.threads.wide, availableParallelism());
     if (loaded.threads.mayChange) setInterval(() => this.look(), LOOK_MS).unref();
     loaded.decoder.wide = (tokens) => this.wideOf(tokens);
@@ -57,7 +59,7 @@ export class Runs {
       if (tokens >= LARGE_PART) this.ofParts.note(threads, ms / tokens);
     };
     loaded.decoder.onToken = (ms, width) =>
-      this.now.note(this.threads, ms / (1 + (width - 1) * loaded.tokenCost));
+      this.ofTokens.note(this.threads, ms / (1 + (width - 1) * loaded.tokenCost));
     this.sequences = new Sequences({ ...loaded, cache });
   }
 
@@ -92,7 +94,7 @@ export class Runs {
   private setThreads(order: RunOrder | ReadOrder): number {
     const { threads, decoder } = this.loaded;
     const recorded = order.type === 'run' ? order.resume?.threads : null;
-    const { present } = this.now;
+    const { present } = this.ofTokens;
     decoder.threads = Math.min(recorded ?? present, threads.alone);
     return decoder.threads;
   }
@@ -101,12 +103,13 @@ export class Runs {
   private wideOf(tokens: number): number {
     const { alone, wide } = this.loaded.threads;
     if (tokens >= LARGE_PART) return this.ofParts.present;
-    return this.now.present < alone ? this.now.present : wide;
+    return this.ofTokens.present < alone ? this.ofTokens.present : wide;
   }
 
   private look(): void {
-    this.now.look();
-    this.ofParts.look();
+    const use = readUse();
+    this.ofTokens.look(use);
+    this.ofParts.look(use);
   }
 
   /** Needs no sequence, so it never waits for a run. */

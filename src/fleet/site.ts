@@ -1,10 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { SystemClock } from '../async/clock.ts';
-import { whyUnusable } from '../causes.ts';
 import { storePassword } from '../config/store/password.ts';
 import { hasCode, SvcError } from '../errors.ts';
-import { writeAtomic } from '../home/atomic-write.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
@@ -17,6 +14,7 @@ import type { Membership, Site, SiteOptions, SiteParts } from '../runtime/site.t
 import type { Offer } from './claims.ts';
 import { FleetClock } from './clock.ts';
 import { LeaseKeeper, type LeaseKeeperOptions } from './lease-keeper.ts';
+import { type NodeFile, readNodeFile, writeNodeFile } from './node-file.ts';
 import { oldestBoot } from './nodes.ts';
 import type { NodeFacts, SharedStore } from './port.ts';
 import { createPostgresStore, type PostgresStore } from './postgres/postgres.ts';
@@ -167,55 +165,4 @@ class Node {
     const owner = ownerOf(found.file);
     return owner === 'gone' || owner === 'other' || found.file.pid === process.pid ? boot_id : null;
   }
-}
-
-/** What a home knows of its node. Only a daemon with a shared log has the file. */
-interface NodeFile {
-  /** The name of this home in its fleet. It never changes. */
-  node_id: string;
-  /** The last boot that joined, and the boot of the system that it ran in. */
-  boot_id: string | null;
-  host_boot_id: string | null;
-}
-
-/** Null if there is no file. Throws home_unusable. */
-export function readNodeFile(path: string): NodeFile | null {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw unusable(path, `it cannot be read: ${whyUnusable(cause)}`, cause);
-  }
-  const file = parseNodeFile(text);
-  if (file === null) throw unusable(path, 'it was not written by svc');
-  return file;
-}
-
-/** Mode 0600, replaced at once, and on disk before it returns. Throws home_unusable. */
-async function writeNodeFile(path: string, file: NodeFile): Promise<void> {
-  try {
-    await writeAtomic(path, `${JSON.stringify(file, null, 2)}\n`, { sync: true });
-  } catch (cause) {
-    throw unusable(path, `it cannot be written: ${whyUnusable(cause)}`, cause);
-  }
-}
-
-function parseNodeFile(text: string): NodeFile | null {
-  try {
-    const { node_id, boot_id, host_boot_id } = JSON.parse(text) as Record<string, unknown>;
-    const isName = (value: unknown) => value === null || typeof value === 'string';
-    return typeof node_id === 'string' && node_id !== '' && isName(boot_id) && isName(host_boot_id)
-      ? ({ node_id, boot_id, host_boot_id } as NodeFile)
-      : null;
-  } catch {
-    return null;
-  }
-}
-
-function unusable(path: string, problem: string, cause?: unknown): SvcError {
-  return new SvcError('home_unusable', `The file of this node, ${path}, is unusable: ${problem}.`, {
-    cause,
-    hint: 'Correct its owner and mode. Without the file, the daemon joins its fleet as a new node.',
-  });
 }

@@ -1,8 +1,8 @@
 import { createRemoteProvider, createSdkProvider } from '../cloud/index.ts';
+import type { ProviderKeys } from '../config/keys/port.ts';
 import type { ProviderConfig } from '../config/providers/provider.ts';
 import { fillHint, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { ProviderKeys } from '../ports/keys.ts';
 import type { OutputPart, ProviderPort } from '../ports/providers.ts';
 
 export interface RemoteOptions {

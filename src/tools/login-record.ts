@@ -1,7 +1,7 @@
 import type { OAuthTokens } from '@modelcontextprotocol/client';
 import * as v from 'valibot';
+import type { LoginStore } from '../config/keys/port.ts';
 import { parseForeignJson } from '../json.ts';
-import type { LoginStore } from '../ports/keys.ts';
 
 /** A message without the token, which would be in that of the schema. */
 const token = v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/, 'a token has a wrong form'));

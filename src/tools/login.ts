@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { createGate } from '../async/gate.ts';
+import type { LoginStore } from '../config/keys/port.ts';
 import { asSvcError, SvcError } from '../errors.ts';
-import type { LoginStore } from '../ports/keys.ts';
 import type { Fetch } from './bounded-fetch.ts';
 import { NotSent } from './child-transport.ts';
 import { type LoginLimits, loginFetch } from './login-fetch.ts';

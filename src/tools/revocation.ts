@@ -1,5 +1,5 @@
+import type { LoginStore } from '../config/keys/port.ts';
 import { SvcError } from '../errors.ts';
-import type { LoginStore } from '../ports/keys.ts';
 import { type LoginLimits, loginFetch } from './login-fetch.ts';
 import { readRecord, type SavedLogin } from './login-record.ts';
 

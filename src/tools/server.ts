@@ -1,8 +1,8 @@
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
+import type { LoginStore } from '../config/keys/port.ts';
 import { type McpServerConfig, startOf } from '../config/mcp-file.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { LoginStore } from '../ports/keys.ts';
 import type { Log, StreamPort } from '../ports/log.ts';
 import type { Call, ToolResult } from '../ports/tools.ts';
 import type { ServerConnection } from './built-in-connection.ts';

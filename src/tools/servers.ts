@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
 import { statePath } from '../../machines/step.ts';
 import { timeoutSignal } from '../async/timers.ts';
+import type { LoginStore } from '../config/keys/port.ts';
 import {
   commandOf,
   editMcpFile,
@@ -18,7 +19,6 @@ import type { ToolPolicy } from '../contract/words.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import { asRecord } from '../json.ts';
 import type { Limits } from '../limits.ts';
-import type { LoginStore } from '../ports/keys.ts';
 import type { EffectHandlers, Log, StreamPort } from '../ports/log.ts';
 import type { Call, ManagedToolServers, ToolInfo, ToolResult } from '../ports/tools.ts';
 import type { References } from './launch.ts';

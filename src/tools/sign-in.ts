@@ -11,10 +11,10 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import { timeoutSignal } from '../async/timers.ts';
+import type { LoginStore } from '../config/keys/port.ts';
 import { hasCode, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
-import type { LoginStore } from '../ports/keys.ts';
 import type { Log } from '../ports/log.ts';
 import { Connection } from './connection.ts';
 import { discover, issuerOf } from './discovery.ts';

@@ -16,6 +16,32 @@ test('the next tokens of runs that need not be exact are one batch, and they kno
   assert.equal(native.threads, [3, 3]);
 });
 
+test('each part of a prompt asks for its threads, and says how long it took with them', async () => {
+  const { decoder, native, run } = open();
+  const wanted = [1, 2];
+  const asked: number[] = [];
+  decoder.wide = (tokens) => {
+    asked.push(tokens);
+    return wanted[asked.length - 1] ?? 0;
+  };
+  const timed: [tokens: number, threads: number][] = [];
+  decoder.onParts = (_, tokens, threads) => timed.push([tokens, threads]);
+  const { compute, prompt } = run(0);
+  const both = prompt(2);
+  await native.end();
+  await native.end();
+  await both;
+  const token = compute();
+  await native.end();
+  await token;
+  assert.equal(asked, [8, 8], 'a single token has threads of its own');
+  assert.equal(native.threads, [1, 2, 3]);
+  assert.equal(timed, [
+    [8, 1],
+    [8, 2],
+  ]);
+});
+
 test('a batch has its tokens in the order of the sequences, so that llama.cpp does not split it', async () => {
   const opened = open();
   const { run, native } = opened;

@@ -1,4 +1,5 @@
 import { createKeys } from '../../src/config/keys/keys.ts';
+import type { ProviderKeys } from '../../src/config/keys/port.ts';
 import type { ProviderConfig } from '../../src/config/providers/provider.ts';
 import {
   type OutputPart as AnswerPart,
@@ -7,7 +8,6 @@ import {
 } from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import type { ProviderKeys } from '../../src/ports/keys.ts';
 import type { OutputPart, ProviderPort } from '../../src/ports/providers.ts';
 import { createRemote } from '../../src/providers/adapters.ts';
 import { type Asking, asking } from './asking.ts';

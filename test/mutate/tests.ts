@@ -165,5 +165,3 @@ function notQuick(files: readonly string[]): string[] {
   const quick = new Set(filesOf('quick', files));
   return files.filter((file) => !quick.has(file));
 }
-
-/** Which files import a file. */

@@ -1,10 +1,10 @@
 import { loadConfig } from '../../config/config.ts';
 import { readKeyFile } from '../../config/keys/key-file.ts';
+import type { KeyPlace } from '../../config/keys/port.ts';
 import { StoredKeys } from '../../config/keys/stored-keys.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { KeyPlace } from '../../ports/keys.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context, Flags } from '../context.ts';

@@ -1,8 +1,8 @@
+import type { ProviderKeys } from '../../config/keys/port.ts';
 import type { Embedding, EmbedText } from '../../contract/embed-input.ts';
 import { DETAILS, THOUGHT } from '../../contract/messages/parts.ts';
 import { asRecord } from '../../json.ts';
 import { type JsonBudget, jsonBudgets, type Limits } from '../../limits.ts';
-import type { ProviderKeys } from '../../ports/keys.ts';
 import type { AttemptRequest, OutputPart, ProviderPort, Ranking } from '../../ports/providers.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';

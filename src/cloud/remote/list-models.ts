@@ -1,10 +1,10 @@
+import type { ProviderKeys } from '../../config/keys/port.ts';
 import type { ProviderConfig } from '../../config/providers/provider.ts';
 import type { ModelRecord } from '../../contract/model-record.ts';
 import { namedModel } from '../../contract/model-record.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import { jsonBudgets, type Limits } from '../../limits.ts';
-import type { ProviderKeys } from '../../ports/keys.ts';
 import { streamFailure } from './connection-failure.ts';
 import { readBody } from './failure.ts';
 import { readSecrets } from './read-secrets.ts';

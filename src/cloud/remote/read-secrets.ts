@@ -1,5 +1,5 @@
+import type { ProviderKeys } from '../../config/keys/port.ts';
 import type { ProviderConfig } from '../../config/providers/provider.ts';
-import type { ProviderKeys } from '../../ports/keys.ts';
 import type { Secrets } from './upstream-error.ts';
 
 /** The texts that no message may show. Throws provider_unauthorised if the key cannot be read. */

@@ -1,6 +1,6 @@
-import type { ProviderKeys } from '../../ports/keys.ts';
 import { splitReference } from '../key-reference.ts';
 import { checkKey, readKeyFile, unauthorisedError } from './key-file.ts';
+import type { ProviderKeys } from './port.ts';
 import type { StoredKeys } from './stored-keys.ts';
 
 /**

@@ -6,8 +6,8 @@ import * as v from 'valibot';
 import { hasCode, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import { parseForeignJson } from '../../json.ts';
-import type { KeyOwner, KeyPlace, LoginStore } from '../../ports/keys.ts';
 import { checkKey, readKeyFile, unauthorisedError } from './key-file.ts';
+import type { KeyOwner, KeyPlace, LoginStore } from './port.ts';
 
 /**
  * The keys that `svc provider key` stores: a file for each provider in the folder `keys`.

@@ -31,8 +31,7 @@ export class ThreadsNow {
   }
 
   /** Call it now and then: what counts is the use since the last call. */
-  look(): void {
-    const use = this.read();
+  look(use = this.read()): void {
     const idle = leftByOthers(this.last, use);
     this.idle = isQuiet(this.available, idle) ? null : idle;
     this.last = use;

@@ -12,10 +12,10 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createKeys } from '../../../src/config/keys/keys.ts';
+import type { KeyOwner } from '../../../src/config/keys/port.ts';
 import type { Keychain } from '../../../src/config/keys/stored-keys.ts';
 import { StoredKeys } from '../../../src/config/keys/stored-keys.ts';
 import { SvcError } from '../../../src/errors.ts';
-import type { KeyOwner } from '../../../src/ports/keys.ts';
 
 const SECRET = 'sk-0123456789-secret';
 const OWNER: KeyOwner = {

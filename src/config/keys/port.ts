@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/providers/provider.ts';
+import type { ProviderConfig } from '../providers/provider.ts';
 
 /** Where a stored key is: in the keychain, or in a private file of the home. */
 export type KeyPlace = 'keychain' | 'file';
