@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
 import { CONVERSATION, titleStream } from '../../kernel/store/places.ts';
 import type { PruneQuery, PruneReport } from '../../kernel/store/port.ts';
-import { pruneOrder, SAID, type SizedRun } from '../../kernel/store/prune/order.ts';
+import { SAID, type SizedRun, Surplus } from '../../kernel/store/prune/order.ts';
 import { type Moment, oldAtSteps } from '../../kernel/store/prune/run-age.ts';
 import { HOUR_MS } from '../../kernel/store/usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
@@ -30,6 +30,8 @@ const STEP_STREAMS = 500;
 export class Removal {
   private readonly connections: Connections;
   private readonly lease: HeldLease;
+  /** The rest of the round's surplus. Null between rounds. */
+  private surplus: Surplus | null = null;
 
   constructor(connections: Connections, lease: HeldLease) {
     this.connections = connections;
@@ -37,7 +39,13 @@ export class Removal {
   }
 
   prune(query: PruneQuery): Promise<PruneReport> {
-    return this.step((client) => new PruneStep(client, query).run());
+    return this.step(async (client) => {
+      const step = new PruneStep(client, query, this.surplus);
+      this.surplus = null;
+      const report = await step.run();
+      this.surplus = report.more ? step.surplus : null;
+      return report;
+    });
   }
 
   removeRun(run_id: string): Promise<PruneReport> {
@@ -106,10 +114,13 @@ class PruneStep {
   private events = 0;
   /** Bytes that could be removed; null until it is needed. */
   private removable: number | null = null;
+  /** Measured by the step of the round that needs it first. */
+  surplus: Surplus | null;
 
-  constructor(client: ClientBase, query: PruneQuery) {
+  constructor(client: ClientBase, query: PruneQuery, surplus: Surplus | null) {
     this.client = client;
     this.query = query;
+    this.surplus = surplus;
   }
 
   async run(): Promise<PruneReport> {
@@ -235,20 +246,34 @@ class PruneStep {
   }
 
   private async removeSurplus(last: Moment): Promise<void> {
-    const { limit, large_bytes = INFINITE, young_at = INFINITE } = this.query;
-    const found = await this.all<SizedRun & { seq: number }>(
+    this.surplus ??= await this.surplusBelow(last);
+    while (this.runs < this.query.limit && this.exceeds(1)) {
+      const next = this.surplus.next(() => this.exceeds(2));
+      if (next === null) break;
+      if (next === SAID) await this.removeBoots(true);
+      else if (await this.mayGo(next, last)) this.forget(await this.remove([next.run_id]));
+      this.surplus.taken();
+    }
+  }
+
+  private async surplusBelow(last: Moment): Promise<Surplus> {
+    const { large_bytes = INFINITE, young_at = INFINITE } = this.query;
+    const found = await this.all<SizedRun>(
       `select run_id, provider, bytes, ended_at, accepted_seq from svc_runs
          where finished and seq < $1 and bytes is not null and ended_at is not null`,
       [last.seq],
     );
     const sized = found.map((run) => ({ ...run, provider: fromColumn(run.provider) }));
-    const said_bytes = await this.saidBytes();
-    const rules = { large_bytes, young_at, said_bytes, youngToo: () => this.exceeds(2) };
-    for (const next of pruneOrder(sized, rules)) {
-      if (this.runs >= limit || !this.exceeds(1)) break;
-      if (next === SAID) await this.removeBoots(true);
-      else this.forget(await this.remove([next.run_id]));
-    }
+    return new Surplus(sized, { large_bytes, young_at, said_bytes: await this.saidBytes() });
+  }
+
+  /** Another node, or a person, may have removed it since it was measured. */
+  private async mayGo({ run_id }: SizedRun, last: Moment): Promise<boolean> {
+    const found = await this.all(
+      'select 1 from svc_runs where run_id = $1 and finished and seq < $2',
+      [run_id, last.seq],
+    );
+    return found.length > 0;
   }
 
   private async saidBytes(): Promise<number> {

@@ -906,6 +906,31 @@ function testPrune(opened: Opened): void {
     assert.ok((await store.verify()).ok);
   });
 
+  opened('a run that went between two steps of a round is not counted again', async (store) => {
+    const names = Array.from({ length: 40 }, (_, index) => `run_${index + 10}`);
+    const { events, runs } = finishedRuns(1, names);
+    await store.append({
+      events: events.map((one) => ({ ...one, data: ownText(one.seq, 20_000) })),
+      runs,
+    });
+    await store.append({ events: [boot(121, 'boot_2')], runs: [] });
+    const query = { ...ALL, before_at: null, max_bytes: 1_000_000, limit: 3 };
+    let first = await store.prune(query);
+    // A step before it may only measure.
+    while (first.runs === 0 && first.more) first = await store.prune(query);
+    assert.equal(first, { runs: 3, events: 9, more: true });
+    assert.equal((await store.removeRun('run_13')).runs, 1);
+    let runsRemoved = 4;
+    for (let more = true; more; ) {
+      const step = await store.prune(query);
+      runsRemoved += step.runs;
+      ({ more } = step);
+    }
+    const [, left] = await kept(store);
+    assert.equal(left, names.slice(runsRemoved).reverse());
+    assert.ok(left.length > 5 && left.length < 25, `${left.length} runs are left`);
+  });
+
   opened(
     'in a log that is too large, large runs go, also young ones, and no run of another provider',
     async (store) => {

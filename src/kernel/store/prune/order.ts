@@ -72,3 +72,28 @@ function* greediestFirst(
     yield run;
   }
 }
+
+/**
+ * The items to remove for size, in their order. A round of several steps measures them once: what
+ * has gone since then is for the caller to see.
+ */
+export class Surplus {
+  private readonly order: Iterator<SizedRun | typeof SAID, void>;
+  private current: SizedRun | typeof SAID | null = null;
+  private youngToo = () => false;
+
+  constructor(runs: Iterable<SizedRun>, rules: Omit<PruneRules, 'youngToo'>) {
+    this.order = pruneOrder(runs, { ...rules, youngToo: () => this.youngToo() });
+  }
+
+  /** The same one until it is taken. */
+  next(youngToo: () => boolean): SizedRun | typeof SAID | null {
+    this.youngToo = youngToo;
+    this.current ??= this.order.next().value ?? null;
+    return this.current;
+  }
+
+  taken(): void {
+    this.current = null;
+  }
+}

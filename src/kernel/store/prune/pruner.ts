@@ -6,7 +6,7 @@ import { REFERRING, Texts } from '../sqlite/texts-table.ts';
 import { UsageTable } from '../usage.ts';
 import { HOUR_MS } from '../usage-sums.ts';
 import { LogFile } from './log-file.ts';
-import { type PruneRules, pruneOrder, SAID, type SizedRun } from './order.ts';
+import { SAID, Surplus } from './order.ts';
 import { type Moment, oldAt } from './run-age.ts';
 import { ROW_BYTES, RunSizes } from './run-sizes.ts';
 
@@ -243,28 +243,6 @@ export class Pruner {
 
   private isOver(max_bytes: number | null): boolean {
     return this.file.isOver(max_bytes);
-  }
-}
-
-/** The items to remove for size in one round, in their order. */
-class Surplus {
-  private readonly order: Iterator<SizedRun | typeof SAID, void>;
-  private current: SizedRun | typeof SAID | null = null;
-  private youngToo = () => false;
-
-  constructor(runs: Iterable<SizedRun>, rules: Omit<PruneRules, 'youngToo'>) {
-    this.order = pruneOrder(runs, { ...rules, youngToo: () => this.youngToo() });
-  }
-
-  /** The same one until it is taken. */
-  next(youngToo: () => boolean): SizedRun | typeof SAID | null {
-    this.youngToo = youngToo;
-    this.current ??= this.order.next().value ?? null;
-    return this.current;
-  }
-
-  taken(): void {
-    this.current = null;
   }
 }
 
