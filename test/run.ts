@@ -20,7 +20,7 @@ import { changedFirst, filesOf, isShared, TIERS, type Tier } from './tiers.ts';
 
 /**
  * Runs the tests: `node test/run.ts [filter…] [--package dialects] [--tier all|quick] [--coverage]
- * [--jobs 4] [--bound 600] [--leave 20] [--bail] [--root test] [--lacked 'no chromium']`. Files
+ * [--jobs 4] [--bound 900] [--leave 20] [--bail] [--root test] [--lacked 'no chromium']`. Files
  * that import what the working tree changed go first.
  *
  * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a
@@ -45,7 +45,7 @@ const { values, positionals: filters } = parseArgs({
     /** Most files of one process; of slow ones a quarter. 40, or 1 where a filter names them. */
     together: { type: 'string' },
     /** Time limit of one file, in seconds. */
-    bound: { type: 'string', default: '600' },
+    bound: { type: 'string', default: '900' },
     /** Seconds that leftover processes of a file have to exit. */
     leave: { type: 'string', default: '20' },
     /** The first file that fails ends the others. */

@@ -18,6 +18,7 @@ export type Tier = (typeof TIERS)[number];
  * whole graphs of states, or load large third-party client libraries.
  */
 export const SLOWEST: readonly string[] = [
+  'test/attack/bombs.test.ts',
   'test/attack/attacks.test.ts',
   'test/mutate/mutate.test.ts',
   'test/browser/chat.test.ts',

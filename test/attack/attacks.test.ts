@@ -4,9 +4,11 @@ import { attackNames, endWatch, loadAttack, runAttack } from './attack.ts';
 
 /**
  * The short form of `npm run attack`: each promise holds, `/livez` answers each time, and memory
- * stays in its bound.
+ * stays in its bound. `bombs.test.ts` has the longest one.
  */
-for (const name of attackNames()) {
+const names = attackNames().filter((name) => name !== 'bombs');
+
+for (const name of names) {
   const { summary } = await loadAttack(name);
   test(`${name}: ${summary}`, async () => {
     const { problems } = await runAttack(name, 'short');
@@ -17,7 +19,7 @@ for (const name of attackNames()) {
 test.after(endWatch);
 
 test('there are attacks', () => {
-  assert.ok(attackNames().length > 0);
+  assert.ok(names.length > 0);
 });
 
 test.run();
