@@ -14,10 +14,20 @@ import {
 } from './packages.ts';
 
 /** The packages that a person can work in without the rest of the house. */
-const ALONE = ['engine', 'models', 'cloud', 'tools', 'dialects', 'grpc', 'fleet', 'console'];
+const ALONE = [
+  'answer-forms',
+  'engine',
+  'models',
+  'cloud',
+  'tools',
+  'dialects',
+  'grpc',
+  'fleet',
+  'console',
+];
 const README_LINES_MAX = 40;
 /** What is still too much for one person, in lines to know. */
-const LARGER: Readonly<Record<string, number>> = { engine: 21_600, runtime: 23_800, cli: 27_100 };
+const LARGER: Readonly<Record<string, number>> = { cli: 27_100 };
 
 test('each of these packages has a README that fits on a screen', () => {
   for (const name of ALONE) {

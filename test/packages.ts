@@ -20,7 +20,17 @@ export interface Package {
 const BASE = ['base', 'contract', 'home', 'config'];
 const RECORDS = [...BASE, 'machines', 'ports'];
 /** Packages that answer a request. */
-const WORK = ['store', 'kernel', 'models', 'tools', 'providers', 'runtime', 'fleet'];
+const WORK = [
+  'store',
+  'kernel',
+  'models',
+  'tools',
+  'providers',
+  'runtime',
+  'observability',
+  'operations',
+  'fleet',
+];
 
 export const packages: Record<string, Package> = {
   base: { may: [] },
@@ -38,19 +48,45 @@ export const packages: Record<string, Package> = {
   // The machines that are folded from the log.
   kernel: { may: ['base', 'contract', 'home', 'machines', 'ports', 'store'] },
   models: { door: true, may: [...RECORDS, 'http-client'] },
-  engine: { door: true, may: [...BASE, 'ports', 'models', 'logs'] },
+  // How families of models write tool calls and reasoning, and the grammars that keep a form.
+  'answer-forms': { door: true, may: ['base', 'contract'] },
+  engine: { door: true, may: [...BASE, 'ports', 'models', 'logs', 'answer-forms'] },
   cloud: { door: true, may: [...RECORDS, 'http-client'] },
   tools: { door: true, may: [...RECORDS, 'http-client', 'logs'] },
   // Local models: which process has which one, and their files.
   providers: { may: [...RECORDS, 'models', 'engine', 'cloud'] },
+  // Runs, and the providers, models and tools that they use.
   runtime: { may: [...RECORDS, 'store', 'kernel'] },
+  // What is read of them: history, states, usage, metrics, health, log lines and traces.
+  observability: {
+    may: ['base', 'contract', 'config', 'machines', 'ports', 'store', 'kernel', 'runtime'],
+  },
+  // What clients can ask of a daemon.
+  operations: {
+    may: [
+      'base',
+      'contract',
+      'config',
+      'machines',
+      'ports',
+      'store',
+      'kernel',
+      'runtime',
+      'observability',
+    ],
+  },
   // Several daemons on one log.
   fleet: { door: true, tests: ['test/e2e/fleet'], may: [...RECORDS, 'store', 'kernel', 'runtime'] },
-  transport: { may: [...RECORDS, 'store', 'kernel', 'runtime', 'logs', 'tools'] },
-  dialects: { door: true, may: ['base', 'contract', 'config', 'machines', 'runtime', 'transport'] },
+  transport: {
+    may: [...RECORDS, 'store', 'kernel', 'runtime', 'observability', 'operations', 'logs', 'tools'],
+  },
+  dialects: {
+    door: true,
+    may: ['base', 'contract', 'config', 'machines', 'runtime', 'operations', 'transport'],
+  },
   grpc: {
     door: true,
-    may: ['base', 'contract', 'machines', 'ports', 'store', 'runtime', 'transport'],
+    may: ['base', 'contract', 'machines', 'ports', 'store', 'runtime', 'operations', 'transport'],
   },
   // Browser programs, which the daemon serves as files.
   console: { door: true, tests: ['test/browser/'], may: [] },

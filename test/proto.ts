@@ -12,13 +12,8 @@ import { optionRows } from '../src/contract/options.ts';
 import { errorBody } from '../src/contract/records.ts';
 import { failedAttempt, messages, recordedCall, sentToCloud, usage } from '../src/contract/run.ts';
 import { large } from '../src/contract/vocabulary.ts';
-import { rows } from '../src/runtime/operations/operations.ts';
-import {
-  ACCESS,
-  type Grpc,
-  type Operation,
-  type ProtoField,
-} from '../src/runtime/operations/row.ts';
+import { rows } from '../src/operations/operations.ts';
+import { ACCESS, type Grpc, type Operation, type ProtoField } from '../src/operations/row.ts';
 
 /**
  * The messages RunRequest and RunRecord of `runtime.proto`, made from the schemas of a run; the

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
-import { operations } from '../src/runtime/operations/operations.ts';
+import { operations } from '../src/operations/operations.ts';
 import { MAN_FILE } from './man.ts';
 import { documents, filled, man } from './tables.ts';
 

@@ -1,5 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { CALLS } from '../src/answer-forms/calls.ts';
+import { THOUGHTS } from '../src/answer-forms/thoughts.ts';
+import { callsText } from '../src/answer-forms/write.ts';
 import { commands, globalFlags } from '../src/cli/commands.ts';
 import { historySpecs } from '../src/config/history.ts';
 import type { SettingSpec } from '../src/config/layers.ts';
@@ -8,13 +11,10 @@ import { type KnownProvider, knownProviders } from '../src/config/providers/know
 import { providerFields } from '../src/config/providers/provider.ts';
 import { settingSpecs } from '../src/config/settings.ts';
 import { routes } from '../src/daemon/routes.ts';
-import { CALLS } from '../src/engine/forms/calls.ts';
-import { THOUGHTS } from '../src/engine/forms/thoughts.ts';
-import { callsText } from '../src/engine/forms/write.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
-import { rows } from '../src/runtime/operations/operations.ts';
-import { ACCESS } from '../src/runtime/operations/row.ts';
+import { rows } from '../src/operations/operations.ts';
+import { ACCESS } from '../src/operations/row.ts';
 import { scopeOf } from '../src/transport/http/route.ts';
 import { ASKERS, groups } from './e2e/principals.ts';
 import { MAN_FILE, manPage } from './man.ts';

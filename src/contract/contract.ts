@@ -24,7 +24,7 @@ export type { UsageInput, UsageRecord } from './usage.ts';
 
 /**
  * The inputs and outputs of the runtime. The schemas are beside this file, the methods in
- * `src/runtime/port.ts`.
+ * `src/operations/port.ts`.
  */
 
 /** Some of the tools of a server: those that each given field names. */

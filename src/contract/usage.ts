@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
+import { large, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** The usage of runs and embeddings: the request, and the answer. */
 
@@ -55,3 +55,20 @@ export const usageRecord = named(
   }),
 );
 export type UsageRecord = v.InferOutput<typeof usageRecord>;
+
+/** The sums of the runs of a conversation. */
+export const conversationUsage = named(
+  'ConversationUsage',
+  object({
+    conversation: text,
+    /** Runs that have ended. */
+    runs: whole,
+    input_tokens: large,
+    output_tokens: large,
+    /** Input tokens that providers had in their caches. */
+    cached_tokens: large,
+    /** Runs whose provider did not say all numbers. */
+    unknown: whole,
+  }),
+);
+export type ConversationUsage = v.InferOutput<typeof conversationUsage>;

@@ -11,17 +11,17 @@ import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
 import { type DaemonKey, isRun, stream } from '../kernel/stream.ts';
 import { createLog } from '../logs/log.ts';
+import { DaemonHistory, StopReports } from '../observability/health/daemon-history.ts';
+import { Verification } from '../observability/health/verification.ts';
+import { logEvents } from '../observability/log-lines/log-lines.ts';
+import type { ExporterOptions, TraceExporter } from '../observability/traces/exporter.ts';
+import { traceRuns } from '../observability/traces/run-trace.ts';
+import { createRuntime } from '../operations/create.ts';
 import type { Log } from '../ports/log.ts';
-import { createRuntime } from '../runtime/create.ts';
 import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
 import { Retention } from '../runtime/disk/retention.ts';
-import { DaemonHistory, StopReports } from '../runtime/health/daemon-history.ts';
-import { Verification } from '../runtime/health/verification.ts';
-import { logEvents } from '../runtime/log-lines/log-lines.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
 import { projectEvent } from '../runtime/runs/record.ts';
-import type { ExporterOptions, TraceExporter } from '../runtime/traces/exporter.ts';
-import { traceRuns } from '../runtime/traces/run-trace.ts';
 import { LiveConfig } from './live-config.ts';
 import { createSite } from './site.ts';
 import { buildTransports } from './transports.ts';
@@ -241,7 +241,7 @@ export function startTraces(
   { endpoint, ...options }: Omit<ExporterOptions, 'endpoint'> & { endpoint: string | null },
 ): { close(): Promise<void> } {
   if (endpoint === null) return { close: async () => {} };
-  const loading: Promise<TraceExporter | null> = import('../runtime/traces/exporter.ts').then(
+  const loading: Promise<TraceExporter | null> = import('../observability/traces/exporter.ts').then(
     ({ createExporter }) => createExporter({ endpoint, ...options }),
   );
   const loaded = loading.catch((error: unknown) => {

@@ -4,7 +4,7 @@ import { hasCode, SvcError } from '../errors.ts';
 import { createGrpc } from '../grpc/index.ts';
 import type { Paths } from '../home/paths.ts';
 import type { DaemonLog } from '../logs/log.ts';
-import type { HomeRuntime } from '../runtime/port.ts';
+import type { HomeRuntime } from '../operations/port.ts';
 import { buildSignIn } from '../transport/auth/sign-in.ts';
 import { createTokenAccess } from '../transport/auth/token-access.ts';
 import { createMethods } from '../transport/control/methods.ts';

@@ -31,8 +31,8 @@ import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-recorder.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
+import { Budget } from '../runtime/spending/budget.ts';
 import { ToolCalls } from '../runtime/tools/tool-calls.ts';
-import { Budget } from '../runtime/usage/budget.ts';
 import { type McpMachines, McpServers } from '../tools/index.ts';
 
 export interface WorkOptions {

@@ -11,7 +11,7 @@ import {
   type TokenLogprob,
 } from '../contract/messages/parts.ts';
 import { formError, SvcError } from '../errors.ts';
-import type { Runtime } from '../runtime/port.ts';
+import type { Runtime } from '../operations/port.ts';
 import { eventData } from '../transport/stream/event-forms.ts';
 import type { Outflow } from '../transport/stream/unsent-bytes.ts';
 import { isShown, ServedCalls } from './served-calls.ts';

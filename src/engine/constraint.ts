@@ -1,10 +1,17 @@
+import {
+  argumentsGrammar,
+  type CallRow,
+  countWays,
+  headRule,
+  isNote,
+  literal,
+  type TextForm,
+  takeText,
+  textGrammar,
+} from '../answer-forms/index.ts';
 import type { Tool } from '../contract/messages/parts.ts';
 import { SvcError } from '../errors.ts';
 import { Grammar } from './decode/grammar.ts';
-import type { CallRow } from './forms/form.ts';
-import { argumentsGrammar, headRule, literal } from './forms/grammar.ts';
-import { isNote } from './grammar/merge.ts';
-import { countWays, type TextForm, takeText, textGrammar } from './grammar/text-form.ts';
 import type { LoadedModel } from './load.ts';
 import type { Token } from './native/model.ts';
 import type { AnswerPieces } from './reader/answer.ts';

@@ -1,10 +1,8 @@
+import { type CallRow, TAGS, type ThoughtRow, textFormOf } from '../answer-forms/index.ts';
 import { isMedia, type Tool } from '../contract/messages/parts.ts';
 import type { Options } from '../contract/options.ts';
 import { SvcError } from '../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
-import type { CallRow, ThoughtRow } from './forms/form.ts';
-import { TAGS } from './forms/thoughts.ts';
-import { textFormOf } from './grammar/text-form.ts';
 import type { LoadedModel } from './load.ts';
 import type { Model } from './native/model.ts';
 import type { RunOrder } from './protocol/messages.ts';

@@ -4,8 +4,8 @@ import type { RunPage, RunRecord, SearchPage } from '../contract/contract.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../contract/messages/parts.ts';
 import { fromBody, SvcError } from '../errors.ts';
 import type { StoredEvent } from '../kernel/store/port.ts';
-import { shownData } from '../runtime/history/event-record.ts';
-import type { Grpc } from '../runtime/operations/row.ts';
+import type { Grpc } from '../operations/row.ts';
+import { shownData } from '../runtime/runs/event-record.ts';
 
 /** Records and events in the form of `runtime.proto`. A field that is null is absent. */
 

@@ -6,7 +6,7 @@ import type {
 } from '@grpc/grpc-js';
 import { status } from '@grpc/grpc-js';
 import type { Probe } from '../contract/contract.ts';
-import type { Runtime } from '../runtime/port.ts';
+import type { Runtime } from '../operations/port.ts';
 
 /**
  * The standard health service (`grpc.health.v1.Health`). It reads the machine's tags on each

@@ -13,7 +13,7 @@ interface Family {
   /** SPDX where there is one, else the name of the terms. */
   licence: string;
   good_for: string;
-  /** How it calls tools: a row of `src/engine/forms/calls.ts` begins so. Absent: in no form. */
+  /** How it calls tools: a row of `src/answer-forms/calls.ts` begins so. Absent: in no form. */
   form?: string;
 }
 

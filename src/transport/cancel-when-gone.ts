@@ -1,5 +1,5 @@
+import type { Runtime } from '../operations/port.ts';
 import type { Log } from '../ports/log.ts';
-import type { Runtime } from '../runtime/port.ts';
 
 /** Cancels the run when its client disconnects before the end. */
 export function cancelWhenGone(

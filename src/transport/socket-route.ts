@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Limits } from '../limits.ts';
+import type { Runtime } from '../operations/port.ts';
 import type { Log } from '../ports/log.ts';
-import type { Runtime } from '../runtime/port.ts';
 import type { Outflow } from './stream/unsent-bytes.ts';
 
 /** A WebSocket whose messages are requests of a third-party API. */

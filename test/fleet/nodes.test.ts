@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nodes, oldestBoot } from '../../src/fleet/nodes.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { Verification } from '../../src/runtime/health/verification.ts';
+import { Verification } from '../../src/observability/health/verification.ts';
 import { OneDaemon } from '../../src/runtime/placement.ts';
 import { silent } from '../helpers/kernel.ts';
 import { manualClock } from '../helpers/manual-clock.ts';

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../src/contract/contract.ts';
 import type { EventSlice } from '../../src/kernel/event-pages.ts';
-import { toRecord } from '../../src/runtime/history/event-record.ts';
+import { toRecord } from '../../src/runtime/runs/event-record.ts';
 import type { EventData } from '../../src/transport/stream/event-forms.ts';
 
 /** The events of a stream, as clients see them. */

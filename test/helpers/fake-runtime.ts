@@ -16,8 +16,12 @@ import { shortMessages } from '../../src/contract/messages/parts.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { EventSlice, PageForm, Sized } from '../../src/kernel/event-pages.ts';
 import { EventPage } from '../../src/kernel/event-pages.ts';
-import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
-import type { HomeRuntime, Runtime } from '../../src/runtime/port.ts';
+import {
+  type HealthSources,
+  healthRecord,
+  reportRecord,
+} from '../../src/observability/health/health.ts';
+import type { HomeRuntime, Runtime } from '../../src/operations/port.ts';
 import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';
 import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CALLS } from '../../src/engine/forms/calls.ts';
+import { CALLS } from '../../src/answer-forms/calls.ts';
 import { SvcError } from '../../src/errors.ts';
 import {
   findKnown,

@@ -10,7 +10,7 @@ import { Kernel } from '../../src/kernel/kernel.ts';
 import type { EventStore } from '../../src/kernel/store/port.ts';
 import type { Proposal, StreamKey } from '../../src/kernel/stream.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { healthRecord } from '../../src/runtime/health/health.ts';
+import { healthRecord } from '../../src/observability/health/health.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';

@@ -1,5 +1,5 @@
 import { shownName } from '../../../machines/failover.ts';
-import type { StatusMore } from '../../runtime/operations/daemon.ts';
+import type { StatusMore } from '../../operations/daemon.ts';
 import { bytes, duration, stateText } from '../print/format.ts';
 
 type Model = StatusMore['models'][number];

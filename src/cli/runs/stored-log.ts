@@ -3,7 +3,7 @@ import { openStoredLog } from '../../fleet/index.ts';
 import type { Paths } from '../../home/paths.ts';
 import { openClosedLog } from '../../kernel/store/inspect/closed-log.ts';
 import { openClosedStore } from '../../kernel/store/sqlite/closed-store.ts';
-import { StoredRuns } from '../../runtime/history/stored-runs.ts';
+import { StoredRuns } from '../../observability/history/stored-runs.ts';
 import { findRun, namesIn } from '../../runtime/runs/find.ts';
 import { projectRun } from '../../runtime/runs/record.ts';
 import { sharedDatabase, withoutDaemon } from '../config/database.ts';

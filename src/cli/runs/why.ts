@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import { isRun } from '../../kernel/stream.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { whyRun } from '../../runtime/history/why.ts';
+import { whyRun } from '../../observability/history/why.ts';
 import type { Context } from '../context.ts';
 import { note, printJson, say } from '../print/output.ts';
 import { withLog } from './open-log.ts';

@@ -6,7 +6,7 @@ import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { importLog } from '../../kernel/store/transfer/import.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { foldRows } from '../../runtime/history/fold-rows.ts';
+import { foldRows } from '../../observability/history/fold-rows.ts';
 import { withoutDaemon } from '../config/database.ts';
 import type { Context } from '../context.ts';
 import { isTerminal, note, printJson } from '../print/output.ts';

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Message, OutputPart, Tool } from '../../contract/messages/parts.ts';
 import { object, text } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import type { Runtime } from '../../operations/port.ts';
 import { runIdOf } from '../ids.ts';
 import { namedTool } from '../mcp-tools.ts';
 

@@ -1,7 +1,7 @@
 import type { ConversationContext, ConversationEntry } from '../../../machines/conversation.ts';
 import type { Message } from '../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../errors.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import type { Runtime } from '../../operations/port.ts';
 import type { Reading } from '../documents/documents.ts';
 import { toApiId } from '../ids.ts';
 import { conversationOf } from './responses/earlier.ts';

@@ -1,9 +1,7 @@
+import { CALLS, rowOf, THOUGHTS } from '../../answer-forms/index.ts';
 import { answerQuestions } from '../../async/foreign-child.ts';
 import { checkGguf, type Entries, sha256Of, whyOf } from '../../models/index.ts';
 import { type Vocabulary, vocabularyProblem } from '../decode/vocabulary.ts';
-import { CALLS } from '../forms/calls.ts';
-import { rowOf } from '../forms/form.ts';
-import { THOUGHTS } from '../forms/thoughts.ts';
 import { libraryFile } from '../library-file.ts';
 import { openAddon } from '../native/addon.ts';
 import { chooseTemplate } from '../template/choose.ts';

@@ -1,12 +1,15 @@
-import type { CallName, Piece, Tool } from '../../contract/messages/parts.ts';
 import {
   type ArgumentsReader,
   argumentsReader,
+  type CallRow,
+  type Found,
+  matchAt,
+  type Pattern,
+  type ThoughtRow,
   unquote,
   withoutControl,
-} from '../forms/arguments.ts';
-import type { CallRow, ThoughtRow } from '../forms/form.ts';
-import { type Found, matchAt, type Pattern } from '../forms/pattern.ts';
+} from '../../answer-forms/index.ts';
+import type { CallName, Piece, Tool } from '../../contract/messages/parts.ts';
 
 /** The parts that an answer may have, for one model and one request. */
 export interface AnswerForm {

@@ -1,5 +1,4 @@
-import { GENERIC } from '../forms/calls.ts';
-import { callsText } from '../forms/write.ts';
+import { callsText, GENERIC } from '../../answer-forms/index.ts';
 
 /**
  * Tools for a model whose template has none: a system text lists them, and a call is JSON between

@@ -1,12 +1,23 @@
 import { createHash, randomBytes } from 'node:crypto';
+import {
+  CALLS,
+  type CallRow,
+  callsText,
+  GENERIC,
+  KEY,
+  learnCalls,
+  learnThoughts,
+  PROBES,
+  type Probe,
+  PYTHONIC_FENCE,
+  rowOf,
+  type Shown,
+  THOUGHTS,
+  type ThoughtRow,
+} from '../../answer-forms/index.ts';
 import type { Message, Tool } from '../../contract/messages/parts.ts';
 import { textOf } from '../../contract/messages/parts.ts';
 import { argumentsObject } from '../../json.ts';
-import { CALLS, GENERIC, PYTHONIC_FENCE } from '../forms/calls.ts';
-import { type CallRow, rowOf, type ThoughtRow } from '../forms/form.ts';
-import { KEY, learnCalls, learnThoughts, PROBES, type Probe, type Shown } from '../forms/learn.ts';
-import { THOUGHTS } from '../forms/thoughts.ts';
-import { callsText } from '../forms/write.ts';
 import { splitCalls } from './apart.ts';
 import { resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';

@@ -1,7 +1,7 @@
 import { withoutNull } from '../../contract/check.ts';
+import type { ConversationUsage } from '../../contract/usage.ts';
 import { SvcError } from '../../errors.ts';
 import type { DamagedRun, EventStore, RunRow } from '../../kernel/store/port.ts';
-import type { ConversationUsage } from '../operations/runs.ts';
 import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';

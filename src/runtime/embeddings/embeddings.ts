@@ -22,8 +22,8 @@ import type { Asking, Outcome, Usable } from '../providers/admission.ts';
 import type { Providers } from '../providers/providers.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { isPossible, tokensIn } from '../runs/usage-of.ts';
-import type { Budget } from '../usage/budget.ts';
-import { withPrice } from '../usage/price.ts';
+import type { Budget } from '../spending/budget.ts';
+import { withPrice } from '../spending/price.ts';
 
 /**
  * Answers requests for embeddings, ranks documents, reads texts, and passes requests on. It owns

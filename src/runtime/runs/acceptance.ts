@@ -17,8 +17,8 @@ import { identityOf, type MadeConversations } from '../conversations/made-conver
 import { withPreset } from '../models/alias.ts';
 import type { Principal } from '../principal/principal.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
+import { withPrice } from '../spending/price.ts';
 import { withServedTools } from '../tools/served-tools.ts';
-import { withPrice } from '../usage/price.ts';
 import { newRunId } from './ids.ts';
 import type { Digests } from './keys.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';

@@ -24,7 +24,7 @@ import { type ErrorBody, fillHint, fromBody, SvcError } from '../../errors.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../kernel/store/port.ts';
 import { isRun } from '../../kernel/stream.ts';
-import { fileRecord } from '../history/event-record.ts';
+import { fileRecord } from './event-record.ts';
 import { keyOf } from './keys.ts';
 import { speedOf } from './speed.ts';
 import { usageOf } from './usage-of.ts';

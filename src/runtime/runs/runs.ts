@@ -20,6 +20,7 @@ import type {
 } from '../../contract/contract.ts';
 import type { RunRequest } from '../../contract/messages/parts.ts';
 import { AS_PROMPT, type Reading } from '../../contract/reading.ts';
+import type { ConversationUsage } from '../../contract/usage.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages, EventSlice, Sized } from '../../kernel/event-pages.ts';
@@ -34,11 +35,10 @@ import { conversationUsage, findConversation } from '../conversations/find-conve
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { rejectWhenLate, rejectWhenStalled } from '../disk/refuse-when-stalled.ts';
 import { readsNot } from '../embeddings/embeddings.ts';
-import type { ConversationUsage } from '../operations/runs.ts';
 import type { Placement } from '../placement.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
-import type { Budget } from '../usage/budget.ts';
+import type { Budget } from '../spending/budget.ts';
 import { Acceptance } from './acceptance.ts';
 import { findRun, namesIn } from './find.ts';
 import { isMade } from './ids.ts';

@@ -4,7 +4,7 @@ import { SvcError } from '../../errors.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import type { Limits } from '../../limits.ts';
-import type { NamedToken, NewToken } from '../../runtime/operations/row.ts';
+import type { NamedToken, NewToken } from '../../operations/row.ts';
 import type { Holder } from './holder.ts';
 import type { TokenEntry, TokenFile } from './token-file.ts';
 

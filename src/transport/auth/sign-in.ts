@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { replaceSecret } from '../../home/home.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { Home } from '../../runtime/operations/row.ts';
+import type { Home } from '../../operations/row.ts';
 import type { AccessOptions } from './access.ts';
 import { NamedTokens } from './named-tokens.ts';
 import { createSessions } from './session.ts';

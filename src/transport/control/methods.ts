@@ -6,16 +6,16 @@ import { SvcError } from '../../errors.ts';
 import { build } from '../../home/build.ts';
 import type { EventSlice } from '../../kernel/event-pages.ts';
 import type { Limits } from '../../limits.ts';
-import type { StatusMore } from '../../runtime/operations/daemon.ts';
+import type { StatusMore } from '../../operations/daemon.ts';
 import {
   type Events,
   type OperationName,
   operations,
   type Params,
   type Results,
-} from '../../runtime/operations/operations.ts';
-import type { Access, HomeCall, Operation } from '../../runtime/operations/row.ts';
-import type { Runtime } from '../../runtime/port.ts';
+} from '../../operations/operations.ts';
+import type { Runtime } from '../../operations/port.ts';
+import type { Access, HomeCall, Operation } from '../../operations/row.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { eventJson, type Frames, followWithWaits } from '../stream/event-forms.ts';

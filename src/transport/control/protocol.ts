@@ -5,7 +5,7 @@ export type {
   OperationName as Method,
   Params,
   Results,
-} from '../../runtime/operations/operations.ts';
+} from '../../operations/operations.ts';
 
 /**
  * The protocol of the local socket: one JSON object a line, each way. The file mode of the socket

@@ -1,6 +1,6 @@
 import type { HealthRecord, PublicReport } from '../../contract/contract.ts';
 import { anyReport, health } from '../../contract/records.ts';
-import { publicHealth, publicReport } from '../../runtime/health/health.ts';
+import { publicHealth, publicReport } from '../../observability/health/health.ts';
 import { sendJson } from './reply.ts';
 import { type Content, type Context, type Route, route } from './route.ts';
 

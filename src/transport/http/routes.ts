@@ -6,7 +6,7 @@ import { settingsRecord } from '../../contract/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { Limits } from '../../limits.ts';
-import { eventQuery, logQuery } from '../../runtime/operations/query.ts';
+import { eventQuery, logQuery } from '../../operations/query.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
 import { operationRoutes } from './operations.ts';

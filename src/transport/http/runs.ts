@@ -4,7 +4,7 @@ import { invalidRequest, withoutNull } from '../../contract/check.ts';
 import { checkRunInput, spanOf } from '../../contract/inputs.ts';
 import { type RunInput, run, runInput } from '../../contract/run.ts';
 import { asSvcError, hasCode } from '../../errors.ts';
-import { exportQuery, type FromQuery } from '../../runtime/operations/query.ts';
+import { exportQuery, type FromQuery } from '../../operations/query.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { cutReasonOf } from '../stream/live.ts';
 import { PIECE_BYTES } from '../stream/unsent-bytes.ts';

@@ -3,7 +3,7 @@ import type * as v from 'valibot';
 import { sessionInput } from '../../contract/inputs.ts';
 import { named, object, text, time } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { proofQuery } from '../../runtime/operations/query.ts';
+import { proofQuery } from '../../operations/query.ts';
 import { isSecure } from '../auth/access.ts';
 import { cookieName } from '../auth/session.ts';
 import { sendJson } from './reply.ts';

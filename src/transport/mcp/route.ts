@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { named, text } from '../../contract/vocabulary.ts';
-import { operations } from '../../runtime/operations/operations.ts';
-import type { Operation } from '../../runtime/operations/row.ts';
+import { operations } from '../../operations/operations.ts';
+import type { Operation } from '../../operations/row.ts';
 import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { createMethods, type Reply } from '../control/methods.ts';
 import { sendBytes } from '../http/reply.ts';

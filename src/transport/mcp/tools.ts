@@ -4,7 +4,7 @@ import { check, withoutNull } from '../../contract/check.ts';
 import type { EventRecord, RunRecord } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
-import { type OperationName, rows } from '../../runtime/operations/operations.ts';
+import { type OperationName, rows } from '../../operations/operations.ts';
 
 /** The operations of the contract that are tools of svc's own MCP server. */
 

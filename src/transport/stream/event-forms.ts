@@ -2,8 +2,8 @@ import type { RunWait } from '../../contract/contract.ts';
 import type { EventSlice, PagedEvent, PageForm, Sized } from '../../kernel/event-pages.ts';
 import type { RunFollowing } from '../../kernel/feed.ts';
 import type { StoredEvent } from '../../kernel/store/port.ts';
-import { toRecord } from '../../runtime/history/event-record.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import type { Runtime } from '../../operations/port.ts';
+import { toRecord } from '../../runtime/runs/event-record.ts';
 import type { SharedBytes } from './unsent-bytes.ts';
 
 /**

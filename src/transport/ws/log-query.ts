@@ -2,7 +2,7 @@ import { invalidRequest } from '../../contract/check.ts';
 import type { Limits } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';
-import { logQuery, readQuery } from '../../runtime/operations/query.ts';
+import { logQuery, readQuery } from '../../operations/query.ts';
 
 export interface LogQuery extends TailQuery {
   follow: boolean;

@@ -1,10 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { GENERIC } from '../../../src/answer-forms/calls.ts';
+import { namedCalls, type ThoughtRow } from '../../../src/answer-forms/form.ts';
+import { NAME } from '../../../src/answer-forms/pattern.ts';
+import { TAGS } from '../../../src/answer-forms/thoughts.ts';
 import { type OutputPart, type Piece, partsAfter } from '../../../src/contract/messages/parts.ts';
-import { GENERIC } from '../../../src/engine/forms/calls.ts';
-import { namedCalls, type ThoughtRow } from '../../../src/engine/forms/form.ts';
-import { NAME } from '../../../src/engine/forms/pattern.ts';
-import { TAGS } from '../../../src/engine/forms/thoughts.ts';
 import { Delivery } from '../../../src/engine/reader/answer.ts';
 import { type AnswerForm, Reader } from '../../../src/engine/reader/reader.ts';
 import { SvcError } from '../../../src/errors.ts';

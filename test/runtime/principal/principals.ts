@@ -1,5 +1,5 @@
 import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
-import type { Runtime } from '../../../src/runtime/port.ts';
+import type { Runtime } from '../../../src/operations/port.ts';
 import { HOME, type Principal, type Scope } from '../../../src/runtime/principal/principal.ts';
 import { waitFor } from '../../helpers/wait.ts';
 

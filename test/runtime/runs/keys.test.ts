@@ -5,7 +5,7 @@ import type { RequestSource, RunInput } from '../../../src/contract/contract.ts'
 import { SvcError } from '../../../src/errors.ts';
 import { type ContentSettings, keepsContent } from '../../../src/kernel/content.ts';
 import type { EventStore } from '../../../src/kernel/store/port.ts';
-import type { Runtime } from '../../../src/runtime/port.ts';
+import type { Runtime } from '../../../src/operations/port.ts';
 import { Digests, requestDigest } from '../../../src/runtime/runs/keys.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';

@@ -5,7 +5,7 @@ import type { RunInput } from '../../../src/contract/contract.ts';
 import { parseRunInput, textBytes } from '../../../src/contract/inputs.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { whyRun } from '../../../src/runtime/history/why.ts';
+import { whyRun } from '../../../src/observability/history/why.ts';
 import { settled } from '../../helpers/calling-model.ts';
 import { bootOpaque } from '../../helpers/opaque-upstreams.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunPage } from '../../../src/contract/contract.ts';
-import type { Runtime } from '../../../src/runtime/port.ts';
+import type { Runtime } from '../../../src/operations/port.ts';
 import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

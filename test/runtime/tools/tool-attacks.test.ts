@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import type { Runtime } from '../../../src/runtime/port.ts';
+import type { Runtime } from '../../../src/operations/port.ts';
 import { HOME, type Scope } from '../../../src/runtime/principal/principal.ts';
 import { toolsOver } from '../../../src/transport/mcp/tools.ts';
 import { callingModel, settled } from '../../helpers/calling-model.ts';

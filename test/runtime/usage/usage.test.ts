@@ -6,7 +6,7 @@ import { SvcError } from '../../../src/errors.ts';
 import type { EventStore } from '../../../src/kernel/store/port.ts';
 import { HOUR_MS, OTHER_MODELS } from '../../../src/kernel/store/usage-sums.ts';
 import type { OutputPart } from '../../../src/ports/providers.ts';
-import { costOfSum, priceOf } from '../../../src/runtime/usage/price.ts';
+import { costOfSum, priceOf } from '../../../src/runtime/spending/price.ts';
 import { type ManualClock, manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { statePath } from '../../../machines/step.ts';
-import { parseRunFile } from '../../../src/runtime/history/run-file.ts';
+import { parseRunFile } from '../../../src/observability/history/run-file.ts';
 import { finish, output } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { ask } from './boot.ts';

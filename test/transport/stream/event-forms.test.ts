@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { EventPage } from '../../../src/kernel/event-pages.ts';
 import type { StoredEvent } from '../../../src/kernel/store/port.ts';
-import { toRecord } from '../../../src/runtime/history/event-record.ts';
+import { toRecord } from '../../../src/runtime/runs/event-record.ts';
 import {
   eventData,
   eventJson,

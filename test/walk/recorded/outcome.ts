@@ -7,7 +7,7 @@ import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
 import { machineOf } from '../../../src/kernel/registry.ts';
 import { type StoredEvent, toEvent } from '../../../src/kernel/store/port.ts';
-import { engineStates, providerState } from '../../../src/runtime/history/records.ts';
+import { engineStates, providerState } from '../../../src/observability/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
 

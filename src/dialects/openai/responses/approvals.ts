@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../contract/check.ts';
 import { approvalId } from '../../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import { CLIENT } from '../../../transport/http/run-request.ts';
 import { ResponseEvents } from './events.ts';
 import type { ResponseInput } from './input.ts';

@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../contract/check.ts';
 import type { Message } from '../../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import { unansweredError } from './approvals.ts';
 import { keptMessages, sealSummary, summaryPart } from './compaction.ts';
 import { fieldsOf, placeOfResponse } from './object.ts';

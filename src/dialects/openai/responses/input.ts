@@ -3,7 +3,7 @@ import { invalidRequest, withoutNull } from '../../../contract/check.ts';
 import type { RequestSource, RunInput, ToolNarrowing } from '../../../contract/contract.ts';
 import type { Message } from '../../../contract/messages/parts.ts';
 import { runInput } from '../../../contract/run.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import type { Reading } from '../../documents/documents.ts';
 import { namedServers, narrowingOf } from '../../mcp-tools.ts';
 import { messagesOfRequest } from '../conversation-items.ts';

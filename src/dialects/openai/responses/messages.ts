@@ -1,7 +1,7 @@
 import type { SentName } from '../../../../machines/conversation.ts';
 import { invalidRequest } from '../../../contract/check.ts';
 import type { Message, MessagePart, Opaque, OutputPart } from '../../../contract/messages/parts.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import { servedName } from '../../../runtime/tools/served-tools.ts';
 import type { Reading } from '../../documents/documents.ts';
 import { asItem, Besides, unsealOpaque } from '../../seal.ts';

@@ -1,7 +1,7 @@
 import type { RunRecord } from '../../../contract/contract.ts';
 import { opaqueIn, type Tool, type ToolCallPart } from '../../../contract/messages/parts.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import { eventData } from '../../../transport/stream/event-forms.ts';
 import type { Outflow } from '../../../transport/stream/unsent-bytes.ts';
 import { toApiId } from '../../ids.ts';

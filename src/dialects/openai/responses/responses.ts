@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import { cancelWhenGone } from '../../../transport/cancel-when-gone.ts';
 import { sendLarge } from '../../../transport/http/large.ts';
 import { sendJson } from '../../../transport/http/reply.ts';

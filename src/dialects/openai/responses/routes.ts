@@ -3,7 +3,7 @@ import { parseRunInput } from '../../../contract/inputs.ts';
 import { errorAnswer } from '../../../contract/records.ts';
 import { anything, flag, named, object, text, whole } from '../../../contract/vocabulary.ts';
 import { SvcError } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime/port.ts';
+import type { Runtime } from '../../../operations/port.ts';
 import { sendLarge } from '../../../transport/http/large.ts';
 import { sendJson } from '../../../transport/http/reply.ts';
 import { type Context, type Route, route } from '../../../transport/http/route.ts';

@@ -4,7 +4,7 @@ import { exportLog } from '../../../../src/kernel/store/transfer/export.ts';
 import { type ImportResult, importLog } from '../../../../src/kernel/store/transfer/import.ts';
 import type { LogSource, LogTarget } from '../../../../src/kernel/store/transfer/port.ts';
 import { defaultLimits, limitSpecs } from '../../../../src/limits.ts';
-import { foldRows } from '../../../../src/runtime/history/fold-rows.ts';
+import { foldRows } from '../../../../src/observability/history/fold-rows.ts';
 import type { Place } from '../samples.ts';
 
 type Files = Pick<Place, 'database' | 'highWater'>;

@@ -1,5 +1,5 @@
 import { importLog } from '../../../../src/kernel/store/transfer/import.ts';
-import { foldRows } from '../../../../src/runtime/history/fold-rows.ts';
+import { foldRows } from '../../../../src/observability/history/fold-rows.ts';
 import { targetOf } from './files.ts';
 
 /** Imports a log from stdin: `import-process.ts <database> <highWater>`. Says each batch. */
