@@ -54,6 +54,8 @@ export type EventListener<K extends StreamKey> = (
 
 export class Kernel {
   readonly clock: Clock;
+  /** Of the events that it appends. */
+  readonly boot_id: string;
   /** No more events come: followers end. */
   closed = false;
   /** Output is stored without its text: only a run in memory has it. */
@@ -77,6 +79,7 @@ export class Kernel {
 
   constructor(options: KernelOptions) {
     this.options = options;
+    this.boot_id = options.boot_id;
     this.clock = options.clock;
     this.clock.onJump?.((ms) => {
       for (const instance of this.instances.values()) instance.jump(ms);

@@ -204,6 +204,7 @@ export class Scheduler {
     else if (tail.hasTag('waiting')) this.wait(run_id, tail);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
+      this.parked.delete(run_id);
       this.active.set({ run_id, ...demandOf(tail), unstarted: true });
     } else return;
     this.next();

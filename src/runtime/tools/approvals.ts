@@ -102,8 +102,9 @@ export class Approvals {
   }
 
   /**
-   * Resolves when the decision is durable. Throws approval_unknown, invalid_request, and
-   * approval_decided if another decision came first.
+   * Resolves when the decision is durable. Throws approval_unknown, invalid_request,
+   * approval_decided if another decision came first, and not_ready for a run of an earlier boot
+   * that is not recovered: its deadlines are still those of that boot.
    */
   async decide(
     id: string,
@@ -111,6 +112,8 @@ export class Approvals {
     by: string,
   ): Promise<ApprovalRecord> {
     const { run_id, call } = this.find(id);
+    if (this.kernel.instance(run_id)?.recent.at(-1)?.boot_id !== this.kernel.boot_id)
+      throw new SvcError('not_ready');
     const isApproval = awaitsApproval(call);
     if (isApproval !== (decision === 'allow' || decision === 'deny'))
       throw invalidRequest(

@@ -19,6 +19,14 @@ import type { ToolInfo, ToolServers } from '../../ports/tools.ts';
 import type { ArgumentsJudge, Verdict } from '../judge/judge.ts';
 import { Reporter } from './reporter.ts';
 
+/** `starts`: which `run.tool_started` of the call began it. */
+interface BegunCall {
+  run_id: RunKey;
+  call: number;
+  starts: number;
+  abort: AbortController;
+}
+
 export interface ToolCallsOptions {
   kernel: Kernel;
   servers: ToolServers;
@@ -33,17 +41,18 @@ export interface ToolCallsOptions {
 /**
  * Carries out the calls of runs. It owns the calls that work at the moment.
  *
- * 1. A call begins after the commit of `run.tool_started`, and only if this boot recorded it.
+ * 1. A call begins after the commit of `run.tool_started`, and only if this boot recorded it. It
+ *    begins once for each such event, also when its result could not be recorded.
  * 2. The effect `callTools` comes after each event of a call. The machine refuses a second proposal
  *    of the same event.
  * 3. A call whose run has ended, or whose time is over, is given up.
+ * 4. After `close` nothing begins and nothing is decided. The next start does both.
  */
 export class ToolCalls {
   private readonly options: ToolCallsOptions;
-  private readonly live = new Map<
-    string,
-    { run_id: RunKey; call: number; abort: AbortController }
-  >();
+  /** The calls that this boot began, until their runs record how they ended. */
+  private readonly begun = new Map<string, BegunCall>();
+  private isClosed = false;
   /** Calls whose tool is looked up at its server. */
   private readonly asking = new Set<string>();
 
@@ -53,7 +62,7 @@ export class ToolCalls {
       // The model needs longer for its answer than the judge for its start.
       if (type === 'run.started' && snapshot.context.request.tools?.some(isServed))
         options.judge.warmUp();
-      if (this.live.size > 0) this.giveUp(run_id as RunKey, snapshot);
+      if (this.begun.size > 0) this.forgetEnded(run_id as RunKey, snapshot);
     });
   }
 
@@ -61,7 +70,7 @@ export class ToolCalls {
   go({ run_id: id }: Effects['callTools']): void {
     const run_id = stream.run(id);
     const snapshot = this.options.kernel.snapshot(run_id);
-    if (snapshot === undefined || !isIn(snapshot, 'calling')) return;
+    if (this.isClosed || snapshot === undefined || !isIn(snapshot, 'calling')) return;
     let places =
       this.options.limits.tool_calls_at_once -
       snapshot.context.calls.filter(({ state }) => state === 'started').length;
@@ -89,7 +98,8 @@ export class ToolCalls {
    * finds them without a result.
    */
   close(): void {
-    for (const { abort } of this.live.values()) abort.abort();
+    this.isClosed = true;
+    for (const { abort } of this.begun.values()) abort.abort();
   }
 
   /** Looks the tool up at its server, and records the decision about the call. */
@@ -184,12 +194,14 @@ export class ToolCalls {
     }
   }
 
-  private begin(run_id: RunKey, { call, server, tool, digest, ...made }: ToolCall): void {
+  private begin(run_id: RunKey, { call, server, tool, digest, starts, ...made }: ToolCall): void {
     const key = approvalId(run_id, call);
-    if (this.live.has(key) || server === null || tool === null) return;
+    const before = this.begun.get(key);
+    if (before?.starts === starts || server === null || tool === null) return;
+    before?.abort.abort();
     const { kernel, servers, limits, log } = this.options;
     const abort = new AbortController();
-    this.live.set(key, { run_id, call, abort });
+    this.begun.set(key, { run_id, call, starts, abort });
     const isByPerson = made.approval === 'ask';
     const { tool_ms: timeout_ms } = limits;
     const reporter = new Reporter(kernel.clock, limits.tool_report_ms, (text) =>
@@ -216,13 +228,17 @@ export class ToolCalls {
       })
       .catch((error: unknown) =>
         log.error({ err: error, run_id, call }, 'the result of a tool could not be recorded'),
-      )
-      .finally(() => this.live.delete(key));
+      );
   }
 
-  private giveUp(run_id: RunKey, { context: { calls } }: RunSnapshot): void {
-    for (const one of this.live.values())
-      if (one.run_id === run_id && calls[one.call - 1]?.state !== 'started') one.abort.abort();
+  private forgetEnded(run_id: RunKey, { status, context: { calls } }: RunSnapshot): void {
+    for (const [key, begun] of this.begun) {
+      if (begun.run_id !== run_id) continue;
+      const isOver = status !== 'active' || calls[begun.call - 1]?.state !== 'started';
+      if (!isOver) continue;
+      begun.abort.abort();
+      this.begun.delete(key);
+    }
   }
 
   private runInBackground(run_id: RunKey, { call }: ToolCall, work: () => Promise<void>): void {
@@ -237,6 +253,7 @@ export class ToolCalls {
   }
 
   private propose(run_id: RunKey, event: NewEvent<RunEvent>): void {
+    if (this.isClosed) return;
     this.options.kernel
       .tryAppend(run_id, event)
       .catch((error: unknown) =>

@@ -7,7 +7,7 @@ import { Approvals, WATCHED_BYTES, WATCHED_MAX } from '../../../src/runtime/tool
 /** What a person must decide, of many runs at one time. */
 
 /** Approvals of so many runs, each with one call that waits. The last one is the newest. */
-function waiting(count: number, args = '{}') {
+function waiting(count: number, args = '{}', last_boot = 'boot_2') {
   let hear = (_: unknown, __: object): void => {};
   const call = (at: number) => ({
     call: 1,
@@ -29,7 +29,10 @@ function waiting(count: number, args = '{}') {
     }),
   );
   const kernel = {
+    boot_id: 'boot_2',
     instances,
+    instance: () => ({ recent: [{ boot_id: last_boot }] }),
+    tryAppend: () => assert.unreachable(),
     tail: (stream: string) => instances.get(stream)?.snapshot,
     subscribe: (_: object, listener: typeof hear) => (hear = listener),
   };
@@ -43,6 +46,14 @@ function waiting(count: number, args = '{}') {
   };
   return { approvals, decide };
 }
+
+test('a run of an earlier boot is decided when it is recovered, and not before', async () => {
+  const { approvals } = waiting(1, '{}', 'boot_1');
+  const failure = await approvals
+    .decide(idOf(0), { decision: 'allow' }, 'me')
+    .catch(({ code, retryable }) => [code, retryable]);
+  assert.equal(failure, ['not_ready', true]);
+});
 
 const idOf = (at: number) => `run_${String(at).padStart(4, '0')}.1`;
 

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseRunInput } from '../../../src/contract/inputs.ts';
+import { stream } from '../../../src/kernel/stream.ts';
 import type { ToolResult } from '../../../src/ports/tools.ts';
 import { callingModel as model, settled } from '../../helpers/calling-model.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';
@@ -181,6 +182,67 @@ test('a call that was started and lost its daemon is never carried out again by 
   await settled(next.kernel, id);
   const { state, tool_calls } = await next.runtime.runs.get(id);
   assert.equal([state, tool_calls?.[0]?.result], ['completed', 'deleted']);
+});
+
+/** It works until its call is given up. */
+const lasting = (_: unknown, signal: AbortSignal) =>
+  new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  );
+
+test('a daemon that has given its calls up begins none again, and starts no other', async () => {
+  const servers = new ScriptedServers({ 'git/log': { policy: 'allow', run: lasting } });
+  const local = model([
+    ['git__log', '{}'],
+    ['git__log', '{"n":1}'],
+  ]);
+  const { runtime, kernel, toolCalls } = await bootRuntime({
+    local,
+    servers,
+    limits: { tool_calls_at_once: 1 },
+  });
+  const { id } = await runtime.runs.start({ prompt: 'x', tool_servers: ['git'] }, 'test');
+  const states = async () =>
+    (await runtime.runs.get(id)).tool_calls?.map(({ state }) => state).join(' ');
+  await waitFor('the first call', async () => (await states()) === 'started allowed');
+  toolCalls.close();
+  const said = { type: 'run.tool_reported', call: 1, text: 'more' } as const;
+  assert.ok(await kernel.tryAppend(stream.run(id), said));
+  assert.ok(await kernel.tryAppend(stream.run(id), { ...said, text: 'and more' }));
+  assert.equal(servers.begun, [`${id}.1`]);
+  assert.is(await states(), 'started allowed', 'the next start decides');
+});
+
+test('a call whose result could not be recorded is not carried out again', async () => {
+  const servers = new ScriptedServers({ 'git/push': { policy: 'allow', run: echo } });
+  const { runtime, kernel } = await bootRuntime({ local: model([['git__push', '{}']]), servers });
+  const tryAppend = kernel.tryAppend.bind(kernel);
+  const refused: string[] = [];
+  kernel.tryAppend = (async (stream: never, event: { type: string }) => {
+    if (event.type !== 'run.tool_finished') return tryAppend(stream, event as never);
+    refused.push(event.type);
+    throw new Error('the disk is full');
+  }) as typeof kernel.tryAppend;
+  const { id } = await runtime.runs.start({ prompt: 'x', tool_servers: ['git'] }, 'test');
+  await waitFor('the result', () => refused.length === 1);
+  assert.ok(
+    await tryAppend(id as never, { type: 'run.tool_reported', call: 1, text: 'x' } as never),
+  );
+  assert.equal([servers.begun, refused.length], [[`${id}.1`], 1]);
+});
+
+test('a run that is cancelled while it waits for a person is one unfinished run', async () => {
+  const servers = new ScriptedServers({ 'files/write': { run: echo } });
+  const local = model([['files__write', '{}']]);
+  const { runtime, kernel, scheduler } = await bootRuntime({ local, servers });
+  const { id } = await runtime.runs.start({ prompt: 'x', tool_servers: ['files'] }, 'test');
+  await waitFor('the approval', () => runtime.approvals.list().length === 1);
+  const seen: [string, number][] = [];
+  kernel.onProposed('run', ({ type }) => seen.push([type, scheduler.unsettled]));
+  await runtime.runs.cancel(id, 'me');
+  await settled(kernel, id);
+  assert.equal(seen[0], ['run.cancel_requested', 1]);
+  assert.is(scheduler.unsettled, 0);
 });
 
 test('a call that was allowed and not started is started by the next daemon; one that may be repeated is repeated', async () => {
