@@ -50,7 +50,7 @@ export const packages: Record<string, Package> = {
   dialects: { door: true, may: ['base', 'contract', 'config', 'machines', 'runtime', 'transport'] },
   grpc: {
     door: true,
-    may: ['base', 'contract', 'machines', 'ports', 'store', 'runtime', 'transport'],
+    may: ['base', 'contract', 'home', 'machines', 'ports', 'store', 'runtime', 'transport'],
   },
   // Browser programs, which the daemon serves as files.
   console: { door: true, tests: ['test/browser/'], may: [] },
