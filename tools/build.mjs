@@ -100,7 +100,7 @@ const scripts = {
 const leftOut = {
   name: 'left out',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /\/(whole-id|stored-log|chat)\.ts$/ }, ({ path, kind }) =>
+    onResolve({ filter: /\/(whole-id|offline|chat)\.ts$/ }, ({ path, kind }) =>
       kind === 'dynamic-import' ? { path, namespace: 'not-quick' } : undefined,
     );
     onLoad({ filter: /./, namespace: 'not-quick' }, () => ({

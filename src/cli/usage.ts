@@ -1,11 +1,11 @@
 import { shownName } from '../../machines/failover.ts';
 import { SvcError } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
+import { withRuns } from './connect/home.ts';
 import type { Context } from './context.ts';
 import { choiceFlag, textFlag } from './parse/flag-values.ts';
 import { note, print, printJson } from './print/output.ts';
 import { table } from './print/table.ts';
-import { withRuns } from './runs/run-reads.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const by = choiceFlag(flags, 'by', ['model', 'provider', 'client', 'day']) ?? 'model';
@@ -13,7 +13,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const conversation = textFlag(flags, 'conversation');
   if (conversation !== undefined) return ofConversation(conversation, flags, paths, json);
   const query = { by, ...(since === null ? {} : { since }) };
-  const usage = await withRuns(paths, (runs) => runs.usage(query));
+  const usage = await withRuns(paths, (client) => client.call('usage', query));
   if (json) {
     printJson(usage);
     return 0;
@@ -76,7 +76,7 @@ async function ofConversation(
 ): Promise<number> {
   if (flags.by !== undefined || flags.since !== undefined)
     throw new SvcError('usage', '--conversation sums all its runs: leave out --by and --since.');
-  const usage = await withRuns(paths, (runs) => runs.conversationUsage(id));
+  const usage = await withRuns(paths, (client) => client.call('conversation.usage', { id }));
   const { conversation, runs, input_tokens, output_tokens, cached_tokens, unknown } = usage;
   if (json) {
     printJson(usage);
