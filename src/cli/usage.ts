@@ -14,10 +14,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   if (conversation !== undefined) return ofConversation(conversation, flags, paths, json);
   const query = { by, ...(since === null ? {} : { since }) };
   const usage = await withRuns(paths, (client) => client.call('usage', query));
-  if (json) {
-    printJson(usage);
-    return 0;
-  }
+  if (json) return printJson(usage);
   const { groups, total, currency, budget } = usage;
   const shown = groups.length === 0 ? [] : [...groups, total];
   // An older daemon does not count them.
@@ -78,10 +75,7 @@ async function ofConversation(
     throw new SvcError('usage', '--conversation sums all its runs: leave out --by and --since.');
   const usage = await withRuns(paths, (client) => client.call('conversation.usage', { id }));
   const { conversation, runs, input_tokens, output_tokens, cached_tokens, unknown } = usage;
-  if (json) {
-    printJson(usage);
-    return 0;
-  }
+  if (json) return printJson(usage);
   const sums = [runs, input_tokens, output_tokens, cached_tokens].map(String);
   print(table(['CONVERSATION', 'RUNS', 'IN', 'OUT', 'CACHED'], [[oneLine(conversation), ...sums]]));
   if (unknown > 0) note(`${unknown} runs without all numbers of their provider.`);

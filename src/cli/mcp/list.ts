@@ -7,10 +7,7 @@ import { fields, table } from '../print/table.ts';
 /** Without a daemon, lists the configured servers. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { servers, problem } = (await askHome(paths, 'mcp.list')).answer;
-  if (json) {
-    printJson({ servers, problem });
-    return 0;
-  }
+  if (json) return printJson({ servers, problem });
   const rows = servers.map(({ name, state, tools, trusted, policy, target }) => [
     name,
     stateText(state),

@@ -9,10 +9,7 @@ import { fields, table } from '../print/table.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const { answer, isRunning } = await askHome(paths, 'provider.list');
   const { providers } = answer;
-  if (json) {
-    printJson({ providers });
-    return 0;
-  }
+  if (json) return printJson({ providers });
   const rows = providers.map((provider) => [
     `${provider.id}${provider.default ? ' *' : ''}`,
     provider.kind,

@@ -24,10 +24,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   ).catch((thrown: unknown) => {
     throw toFlagError(thrown, { where: WHERE, id, command: 'svc provider set' });
   });
-  if (json) {
-    printJson(provider);
-    return 0;
-  }
+  if (json) return printJson(provider);
   print(oneLine(`Changed ${describeProvider(provider)}${isRunning ? stateOf(provider) : ''}.`));
   if (!isRunning) note('The daemon is not running. Its next start has the change: svc start');
   if (before !== null && provider.credential === 'none')

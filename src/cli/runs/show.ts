@@ -9,10 +9,7 @@ import { columnsOfStdout, fields } from '../print/table.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const record = await withRuns(paths, (client) => client.call('run.get', { id: args[0] ?? '' }));
-  if (json) {
-    printJson(record);
-    return 0;
-  }
+  if (json) return printJson(record);
   print(recordText(record));
   return 0;
 }
