@@ -863,7 +863,7 @@ export class SvcError extends Error implements AttemptDetails {
 
   /** When a client may ask again: with each error that is retryable, and with no other. */
   get waitMs(): number | null {
-    return this.retryable ? (this.retryAfterMs ?? WAIT_MS) : null;
+    return this.retryable ? (this.retryAfterMs ?? RETRY_AFTER_MS) : null;
   }
 
   /** The provider's own status, if an answer keeps it. */
@@ -930,7 +930,7 @@ export class SvcError extends Error implements AttemptDetails {
 }
 
 /** The wait of an answer where no better one is known. */
-const WAIT_MS = 1000;
+export const RETRY_AFTER_MS = 1000;
 
 /** A hint of the table with the ids that it is about. Without one its placeholder stays. */
 export function fillHint(

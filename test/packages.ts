@@ -86,7 +86,17 @@ export const packages: Record<string, Package> = {
   },
   grpc: {
     door: true,
-    may: ['base', 'contract', 'machines', 'ports', 'store', 'runtime', 'operations', 'transport'],
+    may: [
+      'base',
+      'contract',
+      'home',
+      'machines',
+      'ports',
+      'store',
+      'runtime',
+      'operations',
+      'transport',
+    ],
   },
   // Browser programs, which the daemon serves as files.
   console: { door: true, tests: ['test/browser/'], may: [] },

@@ -20,7 +20,7 @@ import { ACCESS, type Grpc, type Operation, type ProtoField } from '../src/opera
  * service and the requests of its methods, made from the operations. `npm run docs` writes them,
  * and a test compares them.
  */
-export const PROTO = 'src/grpc/runtime.proto';
+export const PROTO = 'docs/runtime.proto';
 
 interface Line {
   number: number;
@@ -28,7 +28,7 @@ interface Line {
   note: string | undefined;
 }
 
-/** The messages whose form over gRPC differs. They are in the file. */
+/** The messages whose form over gRPC differs. They are written in the file by hand. */
 const NAMES = new Map<unknown, string>([
   [message, 'Message'],
   [recordedMessage, 'Message'],

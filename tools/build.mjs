@@ -100,7 +100,7 @@ const scripts = {
 const leftOut = {
   name: 'left out',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /\/(whole-id|stored-log|chat)\.ts$/ }, ({ path, kind }) =>
+    onResolve({ filter: /\/(whole-id|offline|chat)\.ts$/ }, ({ path, kind }) =>
       kind === 'dynamic-import' ? { path, namespace: 'not-quick' } : undefined,
     );
     onLoad({ filter: /./, namespace: 'not-quick' }, () => ({
@@ -143,10 +143,13 @@ const changed = (...changes) => ({
   },
 });
 
+/** What the program reads besides, and what builds it. */
+const OTHERS = ['docs/runtime.proto', 'package.json', 'tools/build.mjs'];
+
 /** The same sources and packages make the same build. */
 function identity() {
   const hash = createHash('sha256');
-  const files = [...fs.globSync('{src,machines}/**/*.*'), 'package.json', 'tools/build.mjs'];
+  const files = [...fs.globSync('{src,machines}/**/*.*'), ...OTHERS];
   for (const file of files.map((name) => name.replaceAll(sep, '/')).sort())
     hash.update(`${file}\0`).update(readFileSync(file)).update('\0');
   return hash.digest('hex').slice(0, 12);
@@ -155,7 +158,7 @@ const BUILD = JSON.stringify(identity());
 const VERSION = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8')).version);
 
 rmSync('dist', { recursive: true, force: true });
-for (const file of fs.globSync('src/**/*.{proto,html,css,svg,png,webmanifest,js}'))
+for (const file of fs.globSync('src/**/*.{html,css,svg,png,webmanifest,js}'))
   cpSync(file, join('dist', file));
 const { commands } = await import('../src/cli/commands.ts');
 const { formOf } = await import('../src/cli/parse/command-line.ts');

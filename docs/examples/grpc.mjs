@@ -1,8 +1,8 @@
 import { credentials, loadPackageDefinition, Metadata } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 
-// The contract is a file of this repository. Other clients get it by reflection.
-const proto = new URL('../../src/grpc/runtime.proto', import.meta.url).pathname;
+// The contract is a file of this package. Other clients get it by reflection.
+const proto = new URL('../runtime.proto', import.meta.url).pathname;
 const { svc } = loadPackageDefinition(loadSync(proto, { keepCase: true, longs: Number }));
 const client = new svc.runtime.v1.Runtime(
   process.env.SVC_GRPC_ADDRESS ?? '127.0.0.1:4781',

@@ -1,11 +1,11 @@
 import { shownName } from '../../machines/failover.ts';
 import { SvcError } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
+import { withRuns } from './connect/home.ts';
 import type { Context } from './context.ts';
 import { choiceFlag, textFlag } from './parse/flag-values.ts';
 import { note, print, printJson } from './print/output.ts';
 import { table } from './print/table.ts';
-import { withRuns } from './runs/run-reads.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const by = choiceFlag(flags, 'by', ['model', 'provider', 'client', 'day']) ?? 'model';
@@ -13,11 +13,8 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const conversation = textFlag(flags, 'conversation');
   if (conversation !== undefined) return ofConversation(conversation, flags, paths, json);
   const query = { by, ...(since === null ? {} : { since }) };
-  const usage = await withRuns(paths, (runs) => runs.usage(query));
-  if (json) {
-    printJson(usage);
-    return 0;
-  }
+  const usage = await withRuns(paths, (client) => client.call('usage', query));
+  if (json) return printJson(usage);
   const { groups, total, currency, budget } = usage;
   const shown = groups.length === 0 ? [] : [...groups, total];
   // An older daemon does not count them.
@@ -76,12 +73,9 @@ async function ofConversation(
 ): Promise<number> {
   if (flags.by !== undefined || flags.since !== undefined)
     throw new SvcError('usage', '--conversation sums all its runs: leave out --by and --since.');
-  const usage = await withRuns(paths, (runs) => runs.conversationUsage(id));
+  const usage = await withRuns(paths, (client) => client.call('conversation.usage', { id }));
   const { conversation, runs, input_tokens, output_tokens, cached_tokens, unknown } = usage;
-  if (json) {
-    printJson(usage);
-    return 0;
-  }
+  if (json) return printJson(usage);
   const sums = [runs, input_tokens, output_tokens, cached_tokens].map(String);
   print(table(['CONVERSATION', 'RUNS', 'IN', 'OUT', 'CACHED'], [[oneLine(conversation), ...sums]]));
   if (unknown > 0) note(`${unknown} runs without all numbers of their provider.`);

@@ -1,12 +1,13 @@
 import { constants, type Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { service as healthService, protoPath } from 'grpc-health-check';
 import protobuf from 'protobufjs';
 import { tooManyValues } from '../contract/check.ts';
+import { packageRoot } from '../home/paths.ts';
 import type { Limits } from '../limits.ts';
 import type { HomeRuntime } from '../operations/port.ts';
 import type { Log } from '../ports/log.ts';
@@ -41,7 +42,7 @@ export interface ServiceOptions {
   onRefused?(code: string): void;
 }
 
-const PROTO = fileURLToPath(new URL('runtime.proto', import.meta.url));
+const PROTO = join(packageRoot(), 'docs', 'runtime.proto');
 const SERVICE = 'svc.runtime.v1.Runtime';
 // Every service of a process shares these. They are expensive and never change.
 const DEFINITION = loadSync(PROTO, { keepCase: true, longs: Number });

@@ -10,6 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { whyUnusable } from '../causes.ts';
 import { SvcError } from '../errors.ts';
 import { platform } from './platform.ts';
@@ -43,6 +44,20 @@ export async function tryLock(
     return null;
   }
 }
+
+/** Waits for the lock. Null: another process still holds it after `wait_ms`. */
+export async function awaitLock(
+  file: string,
+  wait_ms: number,
+  begin: Begin = beginExclusive,
+): Promise<(() => void) | null> {
+  for (const deadline = Date.now() + wait_ms; ; await delay(LOOK_MS)) {
+    const release = await tryLock(file, begin);
+    if (release !== null || Date.now() >= deadline) return release;
+  }
+}
+
+const LOOK_MS = 10;
 
 /** Folders in which a lock was taken once. */
 const withLocks = new Set<string>();

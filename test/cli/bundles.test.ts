@@ -44,7 +44,7 @@ const COMMANDS: Record<string, Loads> = {
   'runs list': { kib: 62, needs: ASKS },
   usage: { kib: 67, needs: ASKS },
   'model list': { kib: 55, needs: ASKS },
-  'provider list': { kib: 120, needs: ASKS, tables: [LIMITS, OPTIONS, SETTINGS] },
+  'provider list': { kib: 59, needs: ASKS },
 };
 const NOTHING_USED = {
   groups: [],

@@ -13,11 +13,11 @@ import {
 } from '@grpc/proto-loader';
 import protobuf from 'protobufjs';
 import descriptor from 'protobufjs/ext/descriptor/index.js';
+import { PROTO } from '../proto.ts';
 import { TOKEN } from './boot.ts';
 
 /** A stock client of `svc.runtime.v1.Runtime`. */
 
-const PROTO = 'src/grpc/runtime.proto';
 /** The usual options of a client. */
 const OPTIONS = { keepCase: true, longs: Number, oneofs: true } as const;
 const DEFINITION = loadSync(PROTO, OPTIONS);

@@ -11,6 +11,7 @@ import { silent } from '../helpers/kernel.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
+import { PROTO } from '../proto.ts';
 import { describeSymbol, TOKEN } from './boot.ts';
 import {
   detailsOf,
@@ -394,7 +395,7 @@ test('a failed run ends its call with the status of its error', async (world) =>
 });
 
 test('each method declares its scope', () => {
-  const methods = Object.keys(loadSync('src/grpc/runtime.proto')[RUNTIME] ?? {});
+  const methods = Object.keys(loadSync(PROTO)[RUNTIME] ?? {});
   assert.equal(Object.keys(methodScopes).sort(), methods.sort());
 });
 

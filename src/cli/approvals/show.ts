@@ -8,10 +8,7 @@ import { callText, commandsFor, joined } from './call-text.ts';
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = await callId(paths, args[0]);
   const call = await askDaemon(paths, 'approval.get', { id });
-  if (json) {
-    printJson(call);
-    return 0;
-  }
+  if (json) return printJson(call);
   const text = callText(call);
   print(
     joined(

@@ -1,7 +1,6 @@
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 
@@ -21,8 +20,8 @@ export async function run({ paths, json }: Context): Promise<number> {
 export const NOTHING: ApplyResult = { applied: [], after_restart: [] };
 
 /** Null without a daemon. Throws config_invalid. */
-export function applyNow(paths: Paths): Promise<ApplyResult | null> {
-  return askDaemon(paths, 'config.apply').catch(whenNotRunning(() => null));
+export async function applyNow(paths: Paths): Promise<ApplyResult | null> {
+  return (await askHome(paths, 'config.apply')).answer;
 }
 
 /** The settings that take effect at once, and those that wait for a restart. */

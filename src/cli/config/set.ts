@@ -22,10 +22,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const applied = await applyNow(paths);
   const { config } = await activeConfig(paths);
   const present = valueAt(config, key);
-  if (json) {
-    printJson({ setting: key, ...present, ...(applied ?? NOTHING) });
-    return 0;
-  }
+  if (json) return printJson({ setting: key, ...present, ...(applied ?? NOTHING) });
   print(
     value === undefined
       ? oneLine(`${key} is removed from ${paths.config}.`)

@@ -24,8 +24,8 @@ export async function run({ paths, json }: Context): Promise<number> {
         { value, source: sources[prefix + key] ?? 'default' },
       ]),
     );
-  if (json) {
-    printJson({
+  if (json)
+    return printJson({
       file,
       daemon_running: why !== 'is not running',
       settings: valued(settings),
@@ -33,8 +33,6 @@ export async function run({ paths, json }: Context): Promise<number> {
       limits: valued(limits, 'limits.'),
       providers: valued(providers, 'providers.'),
     });
-    return 0;
-  }
   const changed = Object.entries(limits).filter(([key]) => sources[`limits.${key}`] !== 'default');
   const rows = [
     ...Object.entries(settings),

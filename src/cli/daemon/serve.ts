@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
@@ -66,14 +65,11 @@ function tellParent(message: object): boolean {
  */
 async function mayTakeOver({ upgrade }: Paths): Promise<void> {
   if (!existsSync(upgrade)) return;
-  const { tryLock } = await import('../../home/file-lock.ts');
-  for (let left = LOOKS_MAX; left > 0; left -= 1) {
-    const release = await tryLock(upgrade);
-    release?.();
-    if (release !== null && left === LOOKS_MAX) return;
-    if (release !== null) break;
-    await delay(LOOK_MS);
-  }
+  const { awaitLock, tryLock } = await import('../../home/file-lock.ts');
+  const free = await tryLock(upgrade);
+  free?.();
+  if (free !== null) return;
+  (await awaitLock(upgrade, COMPARISON_MS))?.();
   const { home } = installationOf(programFile());
   const inUse = home === null ? null : realpathSync(join(home, 'current'));
   if (inUse === null || realpathSync(programFile()).startsWith(inUse + sep)) return;
@@ -81,6 +77,5 @@ async function mayTakeOver({ upgrade }: Paths): Promise<void> {
   throw new SvcError('upgrade_refused', `svc ${programVersion()} is not in use any more.`);
 }
 
-const LOOK_MS = 25;
-/** Ten minutes: the comparison has no longer. */
-const LOOKS_MAX = 24_000;
+/** The comparison has no longer. */
+const COMPARISON_MS = 600_000;

@@ -7,7 +7,7 @@ import { paint, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
 /** The state of the daemon after an event. */
-export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
+export async function printStatusAt({ paths, json }: Context, at: number): Promise<number> {
   const snapshot = await askDaemon(paths, 'state', { at });
   if (json) return printJson(snapshot);
   // A daemon that runs an older version has only the one.
@@ -36,6 +36,7 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
   ]);
   print(`${paint('bold', oneLine(status.state))} at ${localTime(snapshot.at)}\n${head}`);
   if (rows.length > 0) print(`\n${table(['RUN', 'STATE', 'MODEL', 'PROMPT'], rows)}`);
+  return 0;
 }
 
 const PROMPT_WIDTH = 40;

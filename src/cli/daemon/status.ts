@@ -16,8 +16,7 @@ export async function run(context: Context): Promise<number> {
       });
     const { eventFlag } = await import('../parse/flag-values.ts');
     const { printStatusAt } = await import('./status-at.ts');
-    await printStatusAt(context, eventFlag(flags, 'at') ?? 1);
-    return 0;
+    return printStatusAt(context, eventFlag(flags, 'at') ?? 1);
   }
   const find = () => findStatus(paths, { why: flags.why === true });
   if (flags.watch === true) {

@@ -1,6 +1,4 @@
-import { mcpFile, readMcpFile, targetOf } from '../../config/mcp-file.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { stateText } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
@@ -8,14 +6,8 @@ import { fields, table } from '../print/table.ts';
 
 /** Without a daemon, lists the configured servers. */
 export async function run({ paths, json }: Context): Promise<number> {
-  const { servers, problem } = await askDaemon(paths, 'mcp.list').then(
-    (listed) => listed,
-    whenNotRunning(() => listConfigured(mcpFile(paths.config))),
-  );
-  if (json) {
-    printJson({ servers, problem });
-    return 0;
-  }
+  const { servers, problem } = (await askHome(paths, 'mcp.list')).answer;
+  if (json) return printJson({ servers, problem });
   const rows = servers.map(({ name, state, tools, trusted, policy, target }) => [
     name,
     stateText(state),
@@ -31,29 +23,4 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (problem !== null) note(`The servers are as they were: ${problem}`);
   if (servers.length === 0) note('Add one with: svc mcp add <name> -- <command …>');
   return 0;
-}
-
-function listConfigured(file: string) {
-  const { servers, problems } = readMcpFile(file);
-  const all = [
-    ...[...servers].map(([name, config]) => ({
-      name,
-      state: config.disabled ? 'disabled' : 'stopped',
-      reason: null,
-      tools: null,
-      trusted: config.trusted,
-      policy: config.policy,
-      target: targetOf(config),
-    })),
-    ...[...problems].map(([name, reason]) => ({
-      name,
-      state: 'invalid',
-      reason,
-      tools: null,
-      trusted: false,
-      policy: null,
-      target: '',
-    })),
-  ];
-  return { servers: all, problem: null };
 }

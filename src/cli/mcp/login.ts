@@ -9,8 +9,7 @@ import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { isAuthorized, launchOf, loadSignIn, withValues } from '../../tools/index.ts';
 import { writeSignInPage } from '../../transport/auth/sign-in-page.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import { open } from '../console.ts';
 import type { Context } from '../context.ts';
 import { textFlag } from '../parse/flag-values.ts';
@@ -55,10 +54,8 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   if (isNeeded && missing.length > 0)
     note(oneLine(`The authorization server did not grant: ${missing.join(' ')}.`));
   await stopServer(paths, name);
-  const tested = await askDaemon(paths, 'mcp.test', { name }, { timeout_ms: TEST_MS }).catch(
-    whenNotRunning(() => null),
-  );
-  const tools = tested?.tools.length ?? null;
+  const { answer } = await askHome(paths, 'mcp.test', { name }, { timeout_ms: TEST_MS });
+  const tools = answer?.tools.length ?? null;
   if (json) printJson({ name, logged_in: isNeeded, not_granted: missing ?? [], tools });
   else if (tools !== null) note(`Its tools: ${tools}. See: svc mcp show ${name}`);
   return 0;

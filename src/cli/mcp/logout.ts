@@ -3,8 +3,7 @@ import type { Paths } from '../../home/paths.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { loadRevocation, type Revocation } from '../../tools/index.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 
@@ -55,5 +54,5 @@ function isUnended(end: Revocation | null): end is { failed: string } {
 
 /** Stops the server, so that its next start uses the stored login. */
 export async function stopServer(paths: Paths, name: string): Promise<void> {
-  await askDaemon(paths, 'mcp.stop', { name }).catch(whenNotRunning(() => null));
+  await askHome(paths, 'mcp.stop', { name });
 }

@@ -3,8 +3,7 @@ import { BUILT_IN, isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../co
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Flags } from '../context.ts';
 import { listFlag, textFlag } from '../parse/flag-values.ts';
 
@@ -76,7 +75,7 @@ export function checkServer(name: string, server: unknown): void {
 
 /** The daemon reads the file: a server that changed is stopped. */
 export async function tellDaemon(paths: Paths): Promise<void> {
-  await askDaemon(paths, 'mcp.list').catch(whenNotRunning(() => null));
+  await askHome(paths, 'mcp.list');
 }
 
 function pairs(

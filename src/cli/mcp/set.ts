@@ -2,8 +2,7 @@ import { editMcpFile, mcpFile, readMcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { listFlag, textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
@@ -50,10 +49,8 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const allowed = (listFlag(flags, 'tool') ?? []).filter((text) => text.endsWith('=allow'));
   for (const text of allowed) {
     const tool = text.slice(0, -'=allow'.length);
-    const noted = await askDaemon(paths, 'mcp.allow', { name, tool }).catch(
-      whenNotRunning(() => null),
-    );
-    if (noted === null) note(`Without the daemon, svc does not notice when ${tool} changes.`);
+    const { isRunning } = await askHome(paths, 'mcp.allow', { name, tool });
+    if (!isRunning) note(`Without the daemon, svc does not notice when ${tool} changes.`);
   }
   if (json) printJson({ name });
   else print(oneLine(`Changed ${name}.`));

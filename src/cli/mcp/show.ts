@@ -8,10 +8,7 @@ import { fields, table } from '../print/table.ts';
 /** A tool server and its tools. It is started for that. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const server = await askDaemon(paths, 'mcp.show', { name: args[0] }, { timeout_ms: SHOW_MS });
-  if (json) {
-    printJson(server);
-    return 0;
-  }
+  if (json) return printJson(server);
   print(
     fields([
       ['state', stateText(server.state)],

@@ -10,10 +10,7 @@ export async function run(context: Context): Promise<number> {
   await ensureDaemon(context);
   if (!json) note(oneLine(`Starting ${args[0]}. With npx or uvx it is downloaded first.`));
   const server = await askDaemon(paths, 'mcp.test', { name: args[0] }, { timeout_ms: TEST_MS });
-  if (json) {
-    printJson(server);
-    return 0;
-  }
+  if (json) return printJson(server);
   const tools = server.tools.length === 1 ? '1 tool' : `${server.tools.length} tools`;
   print(oneLine(`${server.name} answers: ${tools}, after ${server.took_ms} ms.`));
   for (const { name, changed } of server.tools)

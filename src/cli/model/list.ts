@@ -13,10 +13,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   ]);
   // A daemon of an older version does not have them.
   const { partial = [], folder }: Partial<typeof rest> = rest;
-  if (json) {
-    printJson({ models, ...rest, aliases });
-    return 0;
-  }
+  if (json) return printJson({ models, ...rest, aliases });
   if (models.length === 0) note('No provider has a model. See them with: svc provider list');
   const rows = models.map((model) => [
     `${model.id}${model.default ? ' *' : ''}`,

@@ -8,10 +8,7 @@ import { table } from '../print/table.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
   const loaded = await askDaemon(paths, 'model.ps', {});
-  if (json) {
-    printJson(loaded);
-    return 0;
-  }
+  if (json) return printJson(loaded);
   const { models, budget_bytes, reserved_bytes } = loaded;
   if (models.length === 0) note('No local model is in memory. The next run loads one.');
   else

@@ -14,10 +14,7 @@ export async function run(context: Context): Promise<number> {
 function searchTable({ args, json, paths }: Context): number {
   const fit = fitFrom(paths.config);
   const found = searchKnown(args).map((model) => ({ ...model, fit: fit(model.size_bytes) }));
-  if (json) {
-    printJson({ models: found });
-    return 0;
-  }
+  if (json) return printJson({ models: found });
   if (found.length === 0)
     note(`None of the ${knownModels.length} short names fits. Ask the hub with: --hub`);
   const rows = found.map(({ name, size_bytes, fit, licence, good_for, tools }) => [
@@ -47,10 +44,7 @@ function searchTable({ args, json, paths }: Context): number {
 async function searchHub({ args, json, paths }: Context): Promise<number> {
   const words = args.join(' ') || 'instruct';
   const { models } = await askDaemon(paths, 'model.search', { words }, { timeout_ms: HUB_MS });
-  if (json) {
-    printJson({ models });
-    return 0;
-  }
+  if (json) return printJson({ models });
   if (models.length === 0) note('The hub has no such model with GGUF files.');
   const rows = models.map(({ reference, size_bytes, fit, downloads, licence, gated }) => [
     reference,

@@ -8,10 +8,7 @@ import { table } from '../print/table.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
   const found = await askDaemon(paths, 'node.list', {});
-  if (json) {
-    printJson(found);
-    return 0;
-  }
+  if (json) return printJson(found);
   if (found.nodes.length === 0) note('This daemon is not part of a fleet.');
   else
     print(

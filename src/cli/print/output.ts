@@ -31,8 +31,10 @@ export function say(text: string): void {
   print(isTerminal(1) ? wrapLines(text, terminalColumns(process.stdout)) : text);
 }
 
-export function printJson(value: unknown): void {
+/** Returns the exit status of success, with which most commands end then. */
+export function printJson(value: unknown): 0 {
   print(spellUnseen(JSON.stringify(value, null, 2)));
+  return 0;
 }
 
 let clear = () => {};

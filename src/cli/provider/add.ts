@@ -1,4 +1,3 @@
-import { loadConfig } from '../../config/config.ts';
 import { splitReference } from '../../config/key-reference.ts';
 import { knownProvider, knownProviders } from '../../config/providers/known-providers.ts';
 import type { ProviderConfig } from '../../config/providers/provider.ts';
@@ -7,28 +6,21 @@ import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context, Flags } from '../context.ts';
+import type { ProviderView } from '../offline/configured.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { type ProviderView, toProviderView } from './configured.ts';
 import { settingsIn, toFlagError } from './settings-flags.ts';
 
 /** Without a daemon, writes providers.json for the next start. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const id = args[0] ?? '';
   const settings = readSettings(id, flags);
-  let isRunning = true;
-  const provider: ProviderView = await askDaemon(
+  const { answer: provider, isRunning } = await askHome(
     paths,
     'provider.add',
     { id, ...settings },
     { timeout_ms: ADD_MS },
-  ).catch(
-    whenNotRunning(() => {
-      isRunning = false;
-      return addToFile(paths, id, settings);
-    }),
   );
   if (json) printJson(provider);
   else {
@@ -71,21 +63,6 @@ function isBare(id: string, flags: Flags): boolean {
 }
 
 const WHERE = 'svc provider add';
-
-async function addToFile(
-  paths: Paths,
-  id: string,
-  settings: ProviderConfig,
-): Promise<ProviderView> {
-  if (Object.hasOwn(loadConfig(paths.config).providers, id))
-    throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
-      param: 'id',
-      hint: `To change it: svc provider set ${id} --help`,
-    });
-  const { saveProvider } = await import('../../config/providers/providers-file.ts');
-  await saveProvider(paths.config, id, settings);
-  return toProviderView(id, settings);
-}
 
 /** Prints the next steps of the user, with the exact commands. */
 async function noteNextStep(

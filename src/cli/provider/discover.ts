@@ -10,10 +10,7 @@ import { table } from '../print/table.ts';
 /** Needs no daemon. Contacts only this machine. */
 export async function run({ paths, json }: Context): Promise<number> {
   const servers = await findServers(paths);
-  if (json) {
-    printJson({ servers });
-    return 0;
-  }
+  if (json) return printJson({ servers });
   if (servers.length === 0) {
     print('No model server of this machine answers at its usual port.');
     note('To use a server elsewhere: svc provider add <name> --base-url <url>');

@@ -5,14 +5,13 @@ import { StoredKeys } from '../../config/keys/stored-keys.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context, Flags } from '../context.ts';
+import { configOf } from '../offline/configured.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 import { readStdin } from '../parse/read-stdin.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { askSecret } from '../print/question.ts';
-import { configOf, type ProviderView } from './configured.ts';
 
 /**
  * Stores the key of a provider, or removes it. The key never is an argument: other users see those.
@@ -31,9 +30,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
           await readKey(id, flags),
           choiceFlag(flags, 'store', ['keychain', 'file'] as const) ?? null,
         );
-  const provider: ProviderView | null = await askDaemon(paths, 'provider.key', { id }).catch(
-    whenNotRunning(() => null),
-  );
+  const { answer: provider } = await askHome(paths, 'provider.key', { id });
   if (json) printJson({ id, stored: place, provider });
   else if (place === null) print(`Removed the stored key of ${oneLine(id)}.`);
   else {

@@ -1,21 +1,15 @@
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context } from '../context.ts';
+import type { ProviderView } from '../offline/configured.ts';
 import { duration } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
-import type { ProviderView } from './configured.ts';
 
 /** Without a daemon, lists the configured providers in the state `unknown`. */
 export async function run({ paths, json }: Context): Promise<number> {
-  const { providers, isRunning } = await askDaemon(paths, 'provider.list').then(
-    ({ providers }) => ({ providers, isRunning: true }),
-    whenNotRunning(async () => ({ providers: await listConfigured(paths), isRunning: false })),
-  );
-  if (json) {
-    printJson({ providers });
-    return 0;
-  }
+  const { answer, isRunning } = await askHome(paths, 'provider.list');
+  const { providers } = answer;
+  if (json) return printJson({ providers });
   const rows = providers.map((provider) => [
     `${provider.id}${provider.default ? ' *' : ''}`,
     provider.kind,
@@ -40,12 +34,6 @@ export async function run({ paths, json }: Context): Promise<number> {
         'Start it with: svc start',
     );
   return 0;
-}
-
-/** Imported here: a daemon that answers has read the configuration already. */
-async function listConfigured(paths: Context['paths']): Promise<ProviderView[]> {
-  const { configuredProviders } = await import('./configured.ts');
-  return configuredProviders(paths);
 }
 
 /** The details of a state: since when, when it is tried again, and why. */

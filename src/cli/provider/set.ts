@@ -1,15 +1,10 @@
 import { loadConfig } from '../../config/config.ts';
-import { applyProviderChange } from '../../config/providers/provider-request.ts';
-import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { SvcError } from '../../errors.ts';
-import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { whenNotRunning } from '../connect/not-running.ts';
+import { askHome } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { ADD_MS, describeProvider, stateOf } from './add.ts';
-import { configOf, type ProviderView, toProviderView } from './configured.ts';
 import { settingsIn, toFlagError } from './settings-flags.ts';
 
 /** Without a daemon, changes providers.json for the next start. */
@@ -21,26 +16,15 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
       hint: 'For example: svc provider set openai --model gpt-5. See: svc provider set --help',
     });
   const before = loadConfig(paths.config).providers[id]?.key ?? null;
-  let isRunning = true;
-  const provider: ProviderView = await askDaemon(
+  const { answer: provider, isRunning } = await askHome(
     paths,
     'provider.set',
     { id, ...change },
     { timeout_ms: ADD_MS },
-  )
-    .catch(
-      whenNotRunning(() => {
-        isRunning = false;
-        return changeFile(paths, id, change);
-      }),
-    )
-    .catch((thrown: unknown) => {
-      throw toFlagError(thrown, { where: WHERE, id, command: 'svc provider set' });
-    });
-  if (json) {
-    printJson(provider);
-    return 0;
-  }
+  ).catch((thrown: unknown) => {
+    throw toFlagError(thrown, { where: WHERE, id, command: 'svc provider set' });
+  });
+  if (json) return printJson(provider);
   print(oneLine(`Changed ${describeProvider(provider)}${isRunning ? stateOf(provider) : ''}.`));
   if (!isRunning) note('The daemon is not running. Its next start has the change: svc start');
   if (before !== null && provider.credential === 'none')
@@ -48,19 +32,5 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   return 0;
 }
 
-/** The beginning of the errors of a change, here and in the daemon. */
+/** The beginning of the errors of a change, with or without a daemon. */
 const WHERE = 'provider set';
-
-async function changeFile(
-  paths: Paths,
-  id: string,
-  change: Record<string, unknown>,
-): Promise<ProviderView> {
-  const config = loadConfig(paths.config);
-  const present = configOf(id, config.providers, 'has no settings of a provider');
-  refuseConfigured(config, `providers.${id}`, `The provider ${id}`);
-  const settings = applyProviderChange(id, present, change, WHERE);
-  const { saveProvider } = await import('../../config/providers/providers-file.ts');
-  await saveProvider(paths.config, id, settings);
-  return toProviderView(id, settings);
-}

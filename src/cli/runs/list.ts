@@ -1,12 +1,12 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { runFilters } from '../../contract/words.ts';
-import type { Results } from '../../transport/control/protocol.ts';
+import type { Params, Results } from '../../transport/control/protocol.ts';
+import { type HomeClient, withRuns } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { ago, duration, shortenLine, waitedMs, workedMs } from '../print/format.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
-import { type RunReads, withRuns } from './run-reads.ts';
 
 type Run = Results['run.get'];
 
@@ -18,8 +18,8 @@ const PROMPT_WIDTH = 40;
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
   const filter = filterOf(flags);
-  const page = await withRuns(paths, (runs) =>
-    readPages(runs, { ...filter, ...(json ? { texts: 'whole' } : {}) }, limit),
+  const page = await withRuns(paths, (client) =>
+    readPages(client, { ...filter, ...(json ? { texts: 'whole' } : {}) }, limit),
   );
   if (json) printJson(page);
   else if (page.runs.length === 0 && page.damaged === undefined)
@@ -34,7 +34,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 }
 
 /** The filters among the flags. */
-function filterOf(flags: Context['flags']): Parameters<RunReads['list']>[0] {
+function filterOf(flags: Context['flags']): Params<'run.list'> {
   const values = runFilters.map(([name, { type, words = [] }]) => {
     if (type === 'flag') return [name, flags[name] === true ? true : undefined];
     return [name, type === 'word' ? choiceFlag(flags, name, words) : textFlag(flags, name)];
@@ -44,15 +44,15 @@ function filterOf(flags: Context['flags']): Parameters<RunReads['list']>[0] {
 
 /** Reads pages up to the limit; the daemon bounds the length of a page. */
 async function readPages(
-  reads: RunReads,
-  filter: Parameters<RunReads['list']>[0],
+  client: HomeClient,
+  filter: Params<'run.list'>,
   limit: number,
 ): Promise<Results['run.list']> {
   const runs: Run[] = [];
   const damaged: NonNullable<Results['run.list']['damaged']> = [];
   let next: string | null = null;
   do {
-    const page: Results['run.list'] = await reads.list({
+    const page: Results['run.list'] = await client.call('run.list', {
       ...filter,
       limit: Math.min(PAGE, limit - runs.length - damaged.length),
       ...(next === null ? {} : { before: next }),

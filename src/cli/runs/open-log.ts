@@ -2,13 +2,11 @@ import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { StoredEvent } from '../../kernel/store/port.ts';
-import type { ControlClient } from '../../transport/control/client.ts';
-import { fromDaemonOrLog } from './run-reads.ts';
+import { withHome } from '../connect/home.ts';
 import { wholeId } from './whole-id.ts';
 
 /** The event log: from the running daemon, or from its file or database without one. */
 export interface OpenLog {
-  from: 'daemon' | 'file';
   /** Position of the last event. */
   last_seq: number;
   readAll(from_seq: number, limit: number): Promise<StoredEvent[]>;
@@ -20,25 +18,18 @@ export interface OpenLog {
 }
 
 /** Opens the log, calls `use`, and closes it. Throws daemon_not_running if there is no log. */
-export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
-  return fromDaemonOrLog(paths, {
-    daemon: async (client) => use(await fromDaemon(client)),
-    log: ({ withStoredLog }) => withStoredLog(paths, use),
-  });
-}
-
-async function fromDaemon(client: ControlClient): Promise<OpenLog> {
-  const { seq } = await client.call('status');
-  return {
-    from: 'daemon',
-    last_seq: seq,
-    readAll: async (from_seq, limit) =>
-      (await client.call('log.read', { from_seq, limit })).events.map(present),
-    readStream: async (stream, from_version, limit) =>
-      (await client.call('log.stream', { stream, from_version, limit })).events.map(present),
-    findRun: (written) => wholeId(client, written),
-    problems: async () => (await client.call('report')).log.verified?.problems ?? [],
-  };
+export function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
+  return withHome(paths, async (client) =>
+    use({
+      last_seq: (await client.call('status')).seq,
+      readAll: async (from_seq, limit) =>
+        (await client.call('log.read', { from_seq, limit })).events.map(present),
+      readStream: async (stream, from_version, limit) =>
+        (await client.call('log.stream', { stream, from_version, limit })).events.map(present),
+      findRun: (written) => wholeId(client, written),
+      problems: async () => (await client.call('report')).log.verified?.problems ?? [],
+    }),
+  );
 }
 
 /** The event in the present schema. The daemon may be of an older version. */

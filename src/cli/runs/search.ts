@@ -1,11 +1,11 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
+import { withRuns } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../parse/flag-values.ts';
 import { ago } from '../print/format.ts';
 import { note, paint, print, printJson, warn } from '../print/output.ts';
-import { withRuns } from './run-reads.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 200;
@@ -17,7 +17,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const words = args
     .map((word) => (/\s/.test(word) ? `"${word.replaceAll('"', '')}"` : word))
     .join(' ');
-  const page = await withRuns(paths, (runs) => runs.search({ words, limit }));
+  const page = await withRuns(paths, (client) => client.call('run.search', { words, limit }));
   if (json) printJson(page);
   else if (page.runs.length === 0 && page.damaged === undefined)
     note('No finished run has these words.');

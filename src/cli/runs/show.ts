@@ -1,18 +1,15 @@
 import { oneLine, toPlain } from '../../logs/plain.ts';
 import { wrapLines } from '../../logs/word-wrap.ts';
 import type { Results } from '../../transport/control/protocol.ts';
+import { withRuns } from '../connect/home.ts';
 import type { Context } from '../context.ts';
 import { ago, bytes, duration, localTime, waitedMs, workedMs } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { columnsOfStdout, fields } from '../print/table.ts';
-import { withRuns } from './run-reads.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
-  const record = await withRuns(paths, (runs) => runs.get(args[0] ?? ''));
-  if (json) {
-    printJson(record);
-    return 0;
-  }
+  const record = await withRuns(paths, (client) => client.call('run.get', { id: args[0] ?? '' }));
+  if (json) return printJson(record);
   print(recordText(record));
   return 0;
 }

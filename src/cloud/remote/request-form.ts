@@ -1,3 +1,5 @@
+import { setNewest } from '../../async/newest.ts';
+
 type Body = Record<string, unknown>;
 
 /**
@@ -48,9 +50,7 @@ export class RequestForms {
 
   private remember(model: string, changes: readonly Change[]): void {
     this.learned.delete(model);
-    if (changes.length > 0) this.learned.set(model, changes);
-    const [oldest] = this.learned.keys();
-    if (this.learned.size > MODELS_MAX && oldest !== undefined) this.learned.delete(oldest);
+    if (changes.length > 0) setNewest(this.learned, model, changes, MODELS_MAX);
   }
 }
 

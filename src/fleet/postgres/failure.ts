@@ -1,4 +1,4 @@
-import { SvcError } from '../../errors.ts';
+import { RETRY_AFTER_MS, SvcError } from '../../errors.ts';
 import { codeOf } from '../../kernel/store/failure.ts';
 
 /** Codes of PostgreSQL begin with a class of two characters. */
@@ -86,8 +86,6 @@ export function asDatabaseError(error: unknown, name: string): Error {
 const HOST_MISMATCH = 'ERR_TLS_CERT_ALTNAME_INVALID';
 /** How TLS names a certificate that it does not trust. */
 const UNTRUSTED = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
-
-const RETRY_AFTER_MS = 1000;
 
 const NO_TLS = /does not support SSL/;
 

@@ -1,4 +1,5 @@
 import type { ModelNeeds } from '../../../machines/runs-to-start.ts';
+import { setNewest } from '../../async/newest.ts';
 import type { Fit } from '../../contract/model-record.ts';
 import { keyOf, type Purpose, readMeasured } from '../../engine/index.ts';
 import { SvcError } from '../../errors.ts';
@@ -186,10 +187,7 @@ export class Engines implements LocalRoom {
 
   /** How long the model stays in memory from now on. It counts from its last work. */
   keep(path: string, idle_ms: number): void {
-    this.kept.delete(path);
-    this.kept.set(path, idle_ms);
-    const [oldest] = this.kept.keys();
-    if (this.kept.size > ENGINES_KEPT && oldest !== undefined) this.kept.delete(oldest);
+    setNewest(this.kept, path, idle_ms, ENGINES_KEPT);
   }
 
   stateOf(path: string): 'available' | 'loading' | 'loaded' {
@@ -373,11 +371,8 @@ export class Engines implements LocalRoom {
   }
 
   private remember(name: string, needs: ModelNeeds): void {
-    this.learned.set(name, needs);
+    setNewest(this.learned, name, needs, this.options.limits.local_models);
     if (needs.bytes === 0) setTimeout(() => this.learned.delete(name), AGAIN_MS).unref();
-    const [oldest] = this.learned.keys();
-    if (this.learned.size > this.options.limits.local_models && oldest !== undefined)
-      this.learned.delete(oldest);
   }
 }
 

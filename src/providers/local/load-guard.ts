@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Failure } from '../../../machines/events.ts';
+import { setNewest } from '../../async/newest.ts';
 import { errors, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
@@ -125,11 +126,7 @@ export class LoadGuard {
   }
 
   private remember(path: string, known: KnownVersion): void {
-    this.known.delete(path);
-    this.known.set(path, known);
-    const [oldest] = this.known.keys();
-    if (this.known.size > this.options.limits.local_models && oldest !== undefined)
-      this.known.delete(oldest);
+    setNewest(this.known, path, known, this.options.limits.local_models);
   }
 }
 

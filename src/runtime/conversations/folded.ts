@@ -1,3 +1,4 @@
+import { setNewest } from '../../async/newest.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import { Instance, sizeInMemory } from '../../kernel/instance.ts';
 import type { EventStore } from '../../kernel/store/port.ts';
@@ -30,9 +31,7 @@ export class FoldedConversations {
     if (folded === undefined) return undefined;
     const { boot_id, snapshot, version, seq } = folded as Conversation;
     if (sizeInMemory(snapshot.context) <= FOLDED_CHARACTERS)
-      this.known.set(key, { boot_id, snapshot, version, seq });
-    const [oldest] = this.known.keys();
-    if (this.known.size > FOLDED_CONVERSATIONS && oldest !== undefined) this.known.delete(oldest);
+      setNewest(this.known, key, { boot_id, snapshot, version, seq }, FOLDED_CONVERSATIONS);
     return folded as Conversation;
   }
 

@@ -13,7 +13,7 @@ import {
   type Reranking,
 } from '../../contract/embed-input.ts';
 import type { Reading, ReadOptions } from '../../contract/reading.ts';
-import { asSvcError, SvcError } from '../../errors.ts';
+import { asSvcError, RETRY_AFTER_MS, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
 import type { PassedAnswer, PassedRequest, ProviderPort, Ranking } from '../../ports/providers.ts';
@@ -299,8 +299,6 @@ export class Embeddings {
     });
   }
 }
-
-const RETRY_AFTER_MS = 1000;
 
 function tooLate(embed_ms: number): SvcError {
   return new SvcError('timed_out', `The request took longer than ${embed_ms} ms.`, {

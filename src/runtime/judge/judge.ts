@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { extname } from 'node:path';
 import { type Excess, ForeignWork, type Outcome, PROCESS_BYTES } from '../../async/foreign-work.ts';
+import { setNewest } from '../../async/newest.ts';
 import { excessOf } from '../../json.ts';
 import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { Question } from './worker.ts';
@@ -96,9 +97,7 @@ export class SeparateJudge implements ArgumentsJudge, AnswerJudge {
     const question = { about, written, schema: json, characters };
     const outcome = await this.work.ask(question, { ms, owner });
     if (outcome.excess === undefined) return outcome;
-    this.costly.set(key, outcome.excess);
-    const [oldest] = this.costly.keys();
-    if (this.costly.size > COSTLY_MAX && oldest !== undefined) this.costly.delete(oldest);
+    setNewest(this.costly, key, outcome.excess, COSTLY_MAX);
     return outcome;
   }
 

@@ -8,7 +8,7 @@ import type { Config } from '../../config/config.ts';
 import { canContinueAnswer } from '../../config/providers/known-providers.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { RequestSource, RunInput, ToolNarrowing } from '../../contract/contract.ts';
-import { hasCode, SvcError } from '../../errors.ts';
+import { hasCode, RETRY_AFTER_MS, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Proposal, RunKey } from '../../kernel/stream.ts';
@@ -22,7 +22,7 @@ import { withServedTools } from '../tools/served-tools.ts';
 import { newRunId } from './ids.ts';
 import type { Digests } from './keys.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
-import { notAdmittedError, RETRY_AFTER_MS, withdrawnError } from './run-errors.ts';
+import { notAdmittedError, withdrawnError } from './run-errors.ts';
 import type { RunsOptions } from './runs.ts';
 
 /** Accepts new runs, or throws the reason. It owns nothing: an accepted run is in the kernel. */

@@ -2,7 +2,7 @@ import { type DaemonSnapshot, refusal } from '../../../machines/daemon/chart.ts'
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { formError, fromBody, isStoreError, SvcError } from '../../errors.ts';
+import { formError, fromBody, isStoreError, RETRY_AFTER_MS, SvcError } from '../../errors.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
 import { shownId } from './ids.ts';
 
@@ -133,5 +133,4 @@ export function notAdmittedError(daemon: DaemonSnapshot | undefined): SvcError {
   return new SvcError(code, message, details);
 }
 
-export const RETRY_AFTER_MS = 1000;
 const RETRYABLE: ReadonlySet<string> = new Set(['busy', 'store_stalled']);

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Allowance } from '../../async/allowance.ts';
-import { SvcError } from '../../errors.ts';
+import { RETRY_AFTER_MS, SvcError } from '../../errors.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import type { Limits } from '../../limits.ts';
@@ -271,4 +271,3 @@ function refusal(message: string, retry_after_ms: number): SvcError {
 }
 
 const MINUTE_MS = 60_000;
-const RETRY_AFTER_MS = 1000;

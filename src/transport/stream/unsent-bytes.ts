@@ -1,7 +1,7 @@
 import { createGate } from '../../async/gate.ts';
 import { ShortLived } from '../../async/short-lived.ts';
 import { TurnBudget } from '../../async/turn-budget.ts';
-import { SvcError } from '../../errors.ts';
+import { RETRY_AFTER_MS, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { Log } from '../../ports/log.ts';
 
@@ -233,7 +233,6 @@ interface Counted {
 }
 
 const ADMIT_SHARE = 0.75;
-const RETRY_AFTER_MS = 1000;
 const LOG_EVERY_MS = 1000;
 /** Answers in memory that are made at one time. */
 const WHOLE_ANSWERS = 4;

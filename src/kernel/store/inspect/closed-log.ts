@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { hasCode, SvcError } from '../../../errors.ts';
-import { beginShared, tryLock } from '../../../home/file-lock.ts';
+import { awaitLock, beginShared } from '../../../home/file-lock.ts';
 import type { Limits } from '../../../limits.ts';
 import { asStoreError, codeOf } from '../failure.ts';
 import { copyLog } from '../files/copies.ts';
@@ -67,12 +66,14 @@ async function openInPlace({
   lock,
   limits,
 }: ClosedLogOptions): Promise<ClosedDatabase | null> {
-  const release = await lockForReading(lock, limits.store_lock_ms).catch((error: unknown) => {
-    if (hasCode(error, 'home_unusable')) return null;
-    throw error;
-  });
-  if (release === null) return null;
-  if (release === 'held') throw inUse(database);
+  const release = await awaitLock(lock, limits.store_lock_ms, beginShared).catch(
+    (error: unknown) => {
+      if (hasCode(error, 'home_unusable')) return undefined;
+      throw error;
+    },
+  );
+  if (release === undefined) return null;
+  if (release === null) throw inUse(database);
   const inFile = readHeader(database).user_version;
   let db: Database.Database | null = null;
   const close = () => {
@@ -111,17 +112,6 @@ function openCopy({ database, limits }: ClosedLogOptions): ClosedDatabase {
     throw error;
   }
 }
-
-/** Many may hold it, and a daemon only alone. Null: it cannot be taken at all. */
-async function lockForReading(lock: string, wait_ms: number): Promise<(() => void) | 'held'> {
-  for (const deadline = Date.now() + wait_ms; ; await delay(LOOK_MS)) {
-    const release = await tryLock(lock, beginShared);
-    if (release !== null) return release;
-    if (Date.now() >= deadline) return 'held';
-  }
-}
-
-const LOOK_MS = 25;
 
 /** Files that a reader makes beside a log. A WAL that is not empty was there before. */
 function removeTraces(database: string): void {
