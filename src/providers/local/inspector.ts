@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { type Excess, ForeignWork, PROCESS_BYTES } from '../../async/foreign-work.ts';
+import { setNewest } from '../../async/newest.ts';
 import {
   INSPECTION,
   invalidModel,
@@ -49,11 +50,8 @@ export class Inspector {
     if (known !== undefined) return known;
     const asked = this.enqueue(file, { templates, draft: null }, null);
     const inspection = asked.then(({ metadata: _, ...rest }) => rest);
-    this.found.set(key, inspection);
+    setNewest(this.found, key, inspection, this.limits.local_models);
     void inspection.then(({ problem }) => isOfTheDaemon(problem) && this.found.delete(key));
-    const [oldest] = this.found.keys();
-    if (this.found.size > this.limits.local_models && oldest !== undefined)
-      this.found.delete(oldest);
     return inspection;
   }
 
