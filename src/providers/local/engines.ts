@@ -119,9 +119,10 @@ export class Engines {
 
   /** Finds out what a model needs. */
   private async look(name: string): Promise<void> {
-    const { find } = this.options;
-    const found = await find(name)
-      .then(async (model) => ({ key: model.path, shape: await this.admit(model) }))
+    const { options, guard } = this;
+    const found = await options
+      .find(name)
+      .then(async (model) => ({ key: model.path, shape: await admit(model, guard, options) }))
       .catch(() => ({ key: name, shape: null }));
     const { bytes } = this.residency.remember(name, found.key, found.shape);
     if (bytes === 0) setTimeout(() => this.residency.forget(name), AGAIN_MS).unref();
@@ -335,7 +336,7 @@ export class Engines {
     signal: AbortSignal,
   ): Promise<boolean> {
     const { model, wanted, changes } = engine;
-    const shape = await this.admit(model);
+    const shape = await admit(model, this.guard, this.options);
     const file = model.server === undefined ? this.options.identify(model) : Promise.resolve(null);
     if (needs.model_file !== null) checkFile(needs, model, await file);
     const { threads } = needs;
@@ -406,10 +407,6 @@ export class Engines {
     const message = 'It did not stop while it loaded.';
     const hung = { code: 'engine_timed_out', message, retryable: true };
     if (engine !== undefined && process?.isLoading) void this.noteFailure(engine.model, hung);
-  }
-
-  private admit(model: ModelFile) {
-    return admit(model, this.guard, this.options);
   }
 
   private async noteFailure(

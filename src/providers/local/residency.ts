@@ -46,15 +46,7 @@ export interface Claim<T extends Tenant = Tenant> {
 }
 
 export interface ResidencyOptions {
-  limits: Pick<
-    Limits,
-    | 'local_engines'
-    | 'local_models'
-    | 'engine_memory_bytes'
-    | 'engine_turn_ms'
-    | 'engine_turn_max_ms'
-    | 'engine_idle_ms'
-  >;
+  limits: Limits;
   /** Memory of all models. */
   budget_bytes: number;
   load: Pick<LoadOrder, 'parallel' | 'context_tokens' | 'attention' | 'gpu_layers'>;
