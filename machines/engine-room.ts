@@ -38,12 +38,12 @@ export interface RoomBounds {
 }
 
 /** The models that leave so that `bytes` more fit. Null: the busy ones leave too little room. */
-export function makeRoom(
+export function makeRoom<R extends Resident>(
   bytes: number,
-  residents: readonly Resident[],
+  residents: readonly R[],
   bounds: RoomBounds,
-): Resident[] | null {
-  const fitsWithout = (leaving: readonly Resident[]) => {
+): R[] | null {
+  const fitsWithout = (leaving: readonly R[]) => {
     const staying = residents.filter((resident) => !leaving.includes(resident));
     const used = staying.reduce((sum, resident) => sum + resident.bytes, 0);
     return staying.length < bounds.models && used + bytes <= bounds.bytes;

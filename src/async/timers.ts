@@ -43,6 +43,12 @@ export function uptimeMs(): number {
   return process.uptime() * 1000;
 }
 
+/** The processor time that this process has used, in milliseconds. */
+export function usedCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 /** As `AbortSignal.timeout`, for an answer that comes through a socket or a pipe. */
 export function timeoutSignal(ms: number): AbortSignal {
   const late = new AbortController();

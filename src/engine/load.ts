@@ -129,7 +129,7 @@ export async function loadModel(
   const threads = await chooseThreads(model, order, available, built_in, before);
   const gain =
     order.batching === 'auto' && !built_in ? await gainOf(model, order, available) : null;
-  const batching = gain === null ? order.batching === true : isWorthwhile(gain);
+  const batching = gain === null ? order.batching === true : gain >= GAIN_LEAST;
   const batch = llama.gpu === null ? BATCH_CPU : BATCH_GPU;
   const draft = batching ? await openDraft(model, order, { batch, threads }) : null;
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
@@ -340,10 +340,6 @@ async function gainOf(model: Model, order: LoadOrder, available: number): Promis
     alone: () => measureSpeed(model, asked),
     together: () => measureSpeed(model, { ...asked, answers }),
   });
-}
-
-function isWorthwhile(gain: number): boolean {
-  return gain >= GAIN_LEAST;
 }
 
 /** One answer at a time shares its batches with its guesses. */

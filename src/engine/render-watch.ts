@@ -1,3 +1,4 @@
+import { usedCpuMs } from '../async/timers.ts';
 import { type ErrorSummary, SvcError } from '../errors.ts';
 import type { Rendering } from './protocol/messages.ts';
 
@@ -15,12 +16,11 @@ export class RenderWatch {
   }
 
   begin({ id, ms }: Omit<Rendering, 'type'>): void {
-    const cpu = process.cpuUsage();
+    const until = usedCpuMs() + ms;
     const most = process.memoryUsage.rss() + BYTES_MAX;
     this.timer = setInterval(() => {
-      const { user, system } = process.cpuUsage(cpu);
       const isLarge = process.memoryUsage.rss() > most;
-      if (!isLarge && (user + system) / 1000 <= ms) return;
+      if (!isLarge && usedCpuMs() <= until) return;
       this.end();
       this.onExcess(id, (isLarge ? tooLarge() : tooLong(ms)).summary());
     }, LOOK_MS);

@@ -1,4 +1,5 @@
 import { type Context, createContext, Script } from 'node:vm';
+import { usedCpuMs } from '../async/timers.ts';
 import { SvcError } from '../errors.ts';
 
 /**
@@ -8,14 +9,13 @@ import { SvcError } from '../errors.ts';
  */
 export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
   for (let timeout = limitMs; ; timeout *= 2) {
-    const before = process.cpuUsage();
+    const before = usedCpuMs();
     try {
       return callInContext(work, timeout) as T;
     } catch (error) {
       if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
         throw error;
-      const { user, system } = process.cpuUsage(before);
-      if ((user + system) / 1000 < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
+      if (usedCpuMs() - before < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
       throw new SvcError(
         'engine_timed_out',
         `${what} took longer than ${limitMs} ms of CPU time.`,

@@ -37,7 +37,7 @@ async function sequenceBytes(attention: Attention): Promise<number> {
   context.initBatch();
   context.addToBatch(0, 0, Array(TOKENS).fill(5), []);
   context.decodeBatch();
-  const bytes = context.getSequenceSize(0);
+  const bytes = context.sizeOf(0);
   context.dispose();
   return bytes;
 }

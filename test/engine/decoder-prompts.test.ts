@@ -82,9 +82,9 @@ test('a cancel ends a batch of several prompts, and those of the others are comp
     ['1 0 4', '2 0 4'],
   ]);
   assert.equal(native.forgotten, [
-    [0, 0, -1],
-    [1, 0, -1],
-    [2, 0, -1],
+    [0, 0],
+    [1, 0],
+    [2, 0],
   ]);
 });
 

@@ -12,13 +12,7 @@ export type Token = Parameters<Decoder['compute']>[2][number];
 /** The part of a context that a decoder uses. */
 type Kept = Pick<
   Context,
-  | 'initBatch'
-  | 'addToBatch'
-  | 'decodeBatch'
-  | 'removeTokenCellsFromSequence'
-  | 'getSequenceKvCacheMinPosition'
-  | 'disposeSequence'
-  | 'setThreads'
+  'initBatch' | 'addToBatch' | 'decodeBatch' | 'forget' | 'firstPositionOf' | 'setThreads'
 >;
 
 /** A context whose batches end when the test says so. The next token is the position. */
@@ -28,7 +22,7 @@ export class FakeContext implements Kept {
   /** What ends each batch. */
   readonly stops: (StopAt | null)[] = [];
   readonly threads: number[] = [];
-  readonly forgotten: (readonly number[])[] = [];
+  readonly forgotten: [sequence: number, from?: number][] = [];
   keeps = true;
   firstPosition = 0;
   private computing: PromiseWithResolvers<void> | null = null;
@@ -51,19 +45,14 @@ export class FakeContext implements Kept {
     return this.computing.promise;
   }
 
-  removeTokenCellsFromSequence(...range: [number, number, number]): boolean {
+  forget(...range: [sequence: number, from?: number]): boolean {
     assert.is(this.computing, null, 'a change beside a batch');
     this.forgotten.push(range);
     return this.keeps;
   }
 
-  getSequenceKvCacheMinPosition(): number {
+  firstPositionOf(): number {
     return this.firstPosition;
-  }
-
-  disposeSequence(sequence: number): void {
-    assert.is(this.computing, null, 'a change beside a batch');
-    this.forgotten.push([sequence]);
   }
 
   setThreads(threads: number): void {

@@ -84,7 +84,7 @@ export const rows: readonly Row[] = [
     'providers/local/engine-process.ts',
     'engine',
     'startEngine',
-    'engine.process_started engine.model_loaded',
+    'engine.process_started engine.model_loaded engine.stop_requested',
   ),
   row(
     'providers/local/servers/server-process.ts',
@@ -93,17 +93,18 @@ export const rows: readonly Row[] = [
     'engine.process_started engine.model_loaded',
   ),
   row(
-    'providers/local/model-engine.ts',
+    'providers/local/engines.ts',
     'run',
     'startAttempt',
-    'engine.load_requested engine.work_started engine.work_finished engine.stop_requested',
+    'engine.load_requested engine.stop_requested',
   ),
   row(
-    'providers/local/model-engine.ts',
-    'engine',
-    'startEngine',
-    'engine.load_failed engine.exited',
+    'providers/local/engine.ts',
+    'run',
+    'startAttempt',
+    'engine.work_started engine.work_finished engine.stop_requested',
   ),
+  row('providers/local/engine.ts', 'engine', 'startEngine', 'engine.load_failed engine.exited'),
   row(
     'runtime/conversations/made-conversations.ts',
     'client',

@@ -14,7 +14,7 @@ import {
   shapeOf,
   weightsOf,
 } from '../../src/models/memory-needs.ts';
-import { MINI } from '../../src/providers/local/load-guard.ts';
+import { MINI } from '../../src/providers/local/load-check.ts';
 import { type GgufOptions, makeGguf } from '../fixtures/models/make-gguf.ts';
 
 const MIB = 1024 * 1024;

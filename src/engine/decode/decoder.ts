@@ -150,12 +150,11 @@ export class Decoder {
       const isWhole =
         tokens.length === kept ||
         (state === undefined
-          ? native.getSequenceKvCacheMinPosition(place) === 0
+          ? native.firstPositionOf(place) === 0
           : native.restoreState(place, state));
       // A batch that failed may have left more than the tokens.
-      const keeps =
-        kept > 0 && isWhole && native.removeTokenCellsFromSequence(place, kept, TO_THE_END);
-      if (!keeps) native.disposeSequence(place);
+      const keeps = kept > 0 && isWhole && native.forget(place, kept);
+      if (!keeps) native.forget(place);
       tokens.length = keeps ? kept : 0;
       return tokens.length;
     });
@@ -281,9 +280,7 @@ export class Decoder {
   /** Forgets what an ended batch has computed. False: a memory cannot. */
   private forget(batch: readonly Work[]): boolean {
     return batch
-      .map(({ sequence: { place, tokens } }) =>
-        this.native.removeTokenCellsFromSequence(place, tokens.length, TO_THE_END),
-      )
+      .map(({ sequence: { place, tokens } }) => this.native.forget(place, tokens.length))
       .every(Boolean);
   }
 }
@@ -337,7 +334,6 @@ function passedOf({ member }: Work): number {
   return member.passed;
 }
 
-export const TO_THE_END = -1;
 /** A round is one step of the queue of promises. A run that has its token needs about ten. */
 const ROUNDS_MAX = 64;
 const PASSED_MAX = 16;

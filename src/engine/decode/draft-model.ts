@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import type { Context } from '../native/context.ts';
 import type { Model, Token } from '../native/model.ts';
-import { messages, TO_THE_END } from './decoder.ts';
+import { messages } from './decoder.ts';
 import { scoreOf } from './scores.ts';
 import { vocabularyProblem } from './vocabulary.ts';
 
@@ -69,7 +69,7 @@ export class DraftModel {
     while (same < most && computed[same] === tokens[same]) same += 1;
     if (same === computed.length) return;
     computed.length = same;
-    context.removeTokenCellsFromSequence(0, same, TO_THE_END);
+    context.forget(0, same);
   }
 
   /** What may follow these tokens. */

@@ -72,7 +72,7 @@ export class PromptCache {
       await rename(path, reading);
       if (await isWhole({ ...file, path: reading })) {
         const tokens = await decoder.change((native) =>
-          native.loadSequenceStateFromFile(reading, slot.place, meta.tokens.length),
+          native.loadState(reading, slot.place, meta.tokens.length),
         );
         if (tokens.length === meta.tokens.length) {
           slot.tokens.push(...tokens);
@@ -101,9 +101,7 @@ export class PromptCache {
     let draft: string | null = null;
     try {
       const older = this.known.filter((file) => isReplaced(file, slot));
-      const state = await this.options.decoder.change((native) =>
-        native.getSequenceSize(slot.place),
-      );
+      const state = await this.options.decoder.change((native) => native.sizeOf(slot.place));
       if (!(await this.hasRoom(state, older))) return;
       draft = await newDraft(this.options.folder);
       const meta = await this.writeState(draft, slot, isFree);
@@ -136,7 +134,7 @@ export class PromptCache {
       const tokens = [...slot.tokens];
       const meta = { ...this.options.key, client, run, tokens, parts: [...parts], alone };
       slot.saved = tokens.length;
-      native.saveSequenceStateToFile(draft, place, tokens);
+      native.saveState(draft, place, tokens);
       return meta;
     });
   }

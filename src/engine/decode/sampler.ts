@@ -1,4 +1,5 @@
 import koffi from 'koffi';
+import { usedCpuMs } from '../../async/timers.ts';
 import type { AnswerOptions } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import type { Functions, Pointer } from '../native/abi.ts';
@@ -80,7 +81,7 @@ export class TokenSampler {
       const { judged, explained, grammar } = this.sampling;
       this.count(answer);
       const state = grammar?.();
-      const before = process.cpuUsage();
+      const before = usedCpuMs();
       this.drawAt(answer.length);
       let token = this.c.llama_sampler_sample(this.chain, context.pointer, index);
       this.counted += 1;
@@ -90,7 +91,7 @@ export class TokenSampler {
       }
       if (state !== undefined) {
         state.note(token);
-        boundForm(process.cpuUsage(before));
+        boundForm(usedCpuMs() - before);
       }
       const wants = explained !== null || answer.length < judged;
       const score = wants ? scoreOf(context.logits(index), token, explained ?? 0) : null;
@@ -249,8 +250,8 @@ function biasesOf(model: Model, { logit_bias = {} }: AnswerOptions): Pointer {
  * Ends an answer whose form is so ambiguous that llama.cpp has more and more ways to continue. It
  * cannot be stopped within a token, and other runs wait for it.
  */
-function boundForm({ user, system }: NodeJS.CpuUsage): void {
-  if ((user + system) / 1000 <= FORM_MS) return;
+function boundForm(ms: number): void {
+  if (ms <= FORM_MS) return;
   throw new SvcError(
     'capability_missing',
     'The form of the answer leaves too many ways to continue: one token took more than ' +

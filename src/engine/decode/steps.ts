@@ -1,6 +1,6 @@
 import type { Context } from '../native/context.ts';
 import type { Token } from '../native/model.ts';
-import { type Decoder, type Member, TO_THE_END } from './decoder.ts';
+import type { Decoder, Member } from './decoder.ts';
 import type { Drafts } from './drafts.ts';
 import { batchesAfter, firstParts, type Parts } from './prompt-parts.ts';
 import type { Step, TokenSampler } from './sampler.ts';
@@ -81,7 +81,7 @@ export async function steps<T>(
 function forget(context: Context, { place, tokens }: Slot, count: number): void {
   if (count === 0) return;
   tokens.length -= count;
-  context.removeTokenCellsFromSequence(place, tokens.length, TO_THE_END);
+  context.forget(place, tokens.length);
 }
 
 /**

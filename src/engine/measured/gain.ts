@@ -1,14 +1,10 @@
 import { addMeasured, readMeasured } from './file.ts';
-import { isQuiet, leftByOthers, type Use } from './idle.ts';
+import { isQuiet, leftByOthers } from './idle.ts';
+import type { ThreadsOptions } from './threads.ts';
 
-export interface GainOptions {
-  /** JSON file of measurements. */
-  file: string;
+export interface GainOptions extends Pick<ThreadsOptions, 'file' | 'available' | 'use'> {
   /** Identifies the measurement. */
   key: string;
-  /** Cores that this process may use. */
-  available: number;
-  use(): Use;
   /** Measures tokens per second of one answer. */
   alone(): Promise<number>;
   /** The same of several answers in one batch. */

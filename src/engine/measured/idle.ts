@@ -1,5 +1,6 @@
 import { cpus } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { usedCpuMs } from '../../async/timers.ts';
 
 /** The use of the cores is counted over this time. The system counts hundredths of a second. */
 const SAMPLE_MS = 100;
@@ -13,8 +14,7 @@ export interface Use {
 }
 
 export function readUse(): Use {
-  const { user, system } = process.cpuUsage();
-  return { cores: coreTimes(), own: (user + system) / 1000, at: performance.now() };
+  return { cores: coreTimes(), own: usedCpuMs(), at: performance.now() };
 }
 
 /** The time of one core since the start of the machine, in milliseconds. */

@@ -1,3 +1,4 @@
+import { usedCpuMs } from '../../async/timers.ts';
 import { Decoder, newMember } from '../decode/decoder.ts';
 import { TokenSampler } from '../decode/sampler.ts';
 import type { Model, Token } from '../native/model.ts';
@@ -10,14 +11,10 @@ const CONTEXT_TOKENS = 256;
 type Clock = () => number;
 
 const wallMs: Clock = () => performance.now();
-const cpuMs: Clock = () => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-};
 
 /** The clock for the model's own time: beside other work, a CPU runs it only now and then. */
 export function ownClock({ llama }: Model): Clock {
-  return llama.gpu === null ? cpuMs : wallMs;
+  return llama.gpu === null ? usedCpuMs : wallMs;
 }
 
 interface Measuring {

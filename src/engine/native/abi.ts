@@ -149,7 +149,6 @@ export const FUNCTIONS = {
     llama_memory_clear: 'void (void*, bool)',
     llama_memory_seq_rm: 'bool (void*, int32_t, int32_t, int32_t)',
     llama_memory_seq_pos_min: 'int32_t (void*, int32_t)',
-    llama_state_seq_get_size: 'size_t (void*, int32_t)',
     llama_state_seq_get_size_ext: 'size_t (void*, int32_t, uint32_t)',
     llama_state_seq_get_data_ext: 'size_t (void*, void*, size_t, int32_t, uint32_t)',
     llama_state_seq_set_data_ext: 'size_t (void*, void*, size_t, int32_t, uint32_t)',

@@ -37,6 +37,7 @@ const SCORES = 4;
 /** `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`: without the keys and values of attention. */
 const PARTIAL = 1;
 const WHOLE = 0;
+const TO_THE_END = -1;
 const NO_ROOM = 'There is too little memory for a longer context of the model.';
 /** `llama_decode` was ended by a flag. */
 const STOPPED = 2;
@@ -107,7 +108,7 @@ export class Context {
     if (tokens <= this.room) return;
     const { pointer, memory, room, threads, stopAt } = this;
     const used = Array.from({ length: this.sequences }, (_, sequence) => sequence).filter(
-      (sequence) => this.getSequenceKvCacheMinPosition(sequence) >= 0,
+      (sequence) => this.firstPositionOf(sequence) >= 0,
     );
     const states = used.map((sequence) => this.stateBytes(sequence, WHOLE));
     try {
@@ -267,18 +268,14 @@ export class Context {
     return new Float32Array(koffi.view(address, count * 4));
   }
 
-  /** To -1: to the end. False: the memory of this model cannot forget only a part. */
-  removeTokenCellsFromSequence(sequence: number, from: number, to: number): boolean {
-    return this.c.llama_memory_seq_rm(this.memory, sequence, from, to);
+  /** Forgets the tokens from there. False: the memory of this model cannot forget only a part. */
+  forget(sequence: number, from = 0): boolean {
+    return this.c.llama_memory_seq_rm(this.memory, sequence, from, TO_THE_END);
   }
 
   /** The first position that is still in memory. -1: none is. */
-  getSequenceKvCacheMinPosition(sequence: number): number {
+  firstPositionOf(sequence: number): number {
     return this.c.llama_memory_seq_pos_min(this.memory, sequence);
-  }
-
-  disposeSequence(sequence: number): void {
-    this.c.llama_memory_seq_rm(this.memory, sequence, -1, -1);
   }
 
   clear(): void {
@@ -286,8 +283,8 @@ export class Context {
   }
 
   /** Bytes of the state of a sequence. */
-  getSequenceSize(sequence: number): number {
-    return this.c.llama_state_seq_get_size(this.pointer, sequence);
+  sizeOf(sequence: number, part = WHOLE): number {
+    return this.c.llama_state_seq_get_size_ext(this.pointer, sequence, part);
   }
 
   /**
@@ -306,7 +303,7 @@ export class Context {
   /** Null: it has more bytes. */
   private stateBytes(sequence: number, part: number, bytesMax = Infinity): Uint8Array | null {
     const { c, pointer } = this;
-    const size = c.llama_state_seq_get_size_ext(pointer, sequence, part);
+    const size = this.sizeOf(sequence, part);
     if (size === 0 || size > bytesMax) return null;
     const bytes = new Uint8Array(size);
     const written = c.llama_state_seq_get_data_ext(pointer, bytes, size, sequence, part);
@@ -320,7 +317,7 @@ export class Context {
   }
 
   /** Writes the state of a sequence. Throws Error if that fails. */
-  saveSequenceStateToFile(path: string, sequence: number, tokens: readonly number[]): void {
+  saveState(path: string, sequence: number, tokens: readonly number[]): void {
     const ids = Int32Array.from(tokens);
     const { c, pointer } = this;
     if (c.llama_state_seq_save_file(pointer, path, sequence, ids, ids.length) === 0)
@@ -328,7 +325,7 @@ export class Context {
   }
 
   /** Returns the tokens of the file. Bytes of another context can end the process. */
-  loadSequenceStateFromFile(path: string, sequence: number, most: number): number[] {
+  loadState(path: string, sequence: number, most: number): number[] {
     this.makeRoom(most);
     const [ids, count] = [new Int32Array(most), new BigUint64Array(1)];
     const { c, pointer } = this;

@@ -19,6 +19,12 @@ export interface EngineChildOptions {
   report(event: NewEvent<EngineEvent>): void;
 }
 
+/** Starts the process of one attempt, with a context for so many runs. */
+export type Spawn<P> = (
+  started: Pick<EngineChildOptions, 'started' | 'report'>,
+  parallel: number,
+) => P;
+
 /**
  * The process of one engine, whatever runs in it.
  *
@@ -57,11 +63,6 @@ export abstract class EngineChild<O extends EngineChildOptions = EngineChildOpti
         onExceeded: (used_bytes) => this.noteMemory(used_bytes),
       },
     );
-  }
-
-  /** The model file, or what names the server. */
-  get path(): string {
-    return this.options.started.path;
   }
 
   /** The process was asked to load the model, and has not done so. */

@@ -21,8 +21,8 @@ import {
   type EngineChildOptions,
   engineEnvironment,
   NOT_STARTED,
+  type Spawn,
 } from './engine-child.ts';
-import type { Spawn } from './model-engine.ts';
 import type { ModelFile } from './model-files.ts';
 
 /** What llama.cpp does, and for whom. Its process numbers it. */
@@ -114,11 +114,14 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
     return this.replies.size;
   }
 
-  /** `replyOf`: makes the reply, given the threads that compute it. */
+  /**
+   * `replyOf`: makes the reply, given the threads that compute it. `stop` asks the engine to stop
+   * the order; then its reply ends.
+   */
   ask<R extends Reply>(
     order: EngineOrder,
     replyOf: (threads: number | null) => R,
-  ): { id: number; reply: R } {
+  ): { reply: R; stop(): void } {
     const id = ++this.lastId;
     const reply = replyOf(this.threads);
     if (this.isGone) reply.lose(this.loss(0));
@@ -129,13 +132,24 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
       this.replies.delete(id);
       reply.lose(new SvcError('engine_failed', NOT_SENT, { retryable: false, cause }));
     }
-    return { id, reply };
+    let timer: NodeJS.Timeout | undefined;
+    const stop = () => {
+      if (timer !== undefined || !this.replies.has(id)) return;
+      this.send({ type: 'stop_run', id });
+      timer = setTimeout(() => this.giveUp(), this.options.limits.cancel_grace_ms);
+      void reply.ended.then(() => clearTimeout(timer));
+    };
+    return { reply, stop };
   }
 
-  /** Asks the engine to stop an order; then its reply ends. False: it has ended already. */
-  stopRun(id: number): boolean {
-    if (this.replies.has(id)) this.send({ type: 'stop_run', id });
-    return this.replies.has(id);
+  /** An order that does not stop in time costs the whole process. */
+  private giveUp(): void {
+    const { log, report } = this.options;
+    log.warn(
+      { engine_attempt: this.attempt },
+      'the engine does not stop its work, so it is stopped itself',
+    );
+    if (!this.stopping) report({ type: 'engine.stop_requested', reason: 'requested' });
   }
 
   protected override requestExit(): void {

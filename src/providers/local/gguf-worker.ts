@@ -1,7 +1,7 @@
 import { answerQuestions } from '../../async/foreign-child.ts';
 import { asExhausted } from '../../descriptors.ts';
 import { checkGguf, invalidError, otherKindOf, shapeOf, weightsOf } from '../../models/index.ts';
-import type { CheckedFile, CheckResult } from './gguf-checker.ts';
+import type { CheckedFile, CheckResult } from './load-check.ts';
 
 /** Process that checks the header of one model file as strictly as that of a download. */
 answerQuestions((file: CheckedFile) =>

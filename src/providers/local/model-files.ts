@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, open, readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
+import type { Adapter } from '../../engine/index.ts';
 import { SvcError } from '../../errors.ts';
 import {
   type FilesOfModel,
@@ -40,6 +41,27 @@ export interface ModelFile {
 /** What of a model makes its load another one than that of its file alone. */
 export function variantOf({ scales, created }: ModelFile): string {
   return scales === undefined && created === undefined ? '' : JSON.stringify([scales, created]);
+}
+
+/**
+ * The model with adapters of these scales, by id. One that is not named has none, as at
+ * llama-server. Throws capability_missing.
+ */
+export function withScales(
+  model: ModelFile,
+  lora: Readonly<Record<string, number>>,
+  adapters: readonly Adapter[],
+): ModelFile {
+  const unknown = Object.keys(lora).find((id) => adapters[Number(id)] === undefined);
+  if (unknown !== undefined)
+    throw new SvcError(
+      'capability_missing',
+      `${model.name} has no adapter with the id ${unknown}: it has ${adapters.length}.`,
+      { param: 'lora', hint: 'The setting model_adapters names the adapters of a model.' },
+    );
+  const scales = adapters.map((_, id) => lora[id] ?? 0);
+  const isUsual = scales.every((scale, id) => scale === adapters[id]?.scale);
+  return isUsual ? model : { ...model, scales };
 }
 
 const DEPTH_MAX = 6;

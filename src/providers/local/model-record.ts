@@ -5,8 +5,8 @@ import type { Fit, ModelRecord } from '../../contract/model-record.ts';
 import type { ModelInspection, ModelMetadata } from '../../engine/index.ts';
 import type { Origin } from '../../models/index.ts';
 import type { LoadedModel } from '../../ports/providers.ts';
+import type { Engine } from './engine.ts';
 import type { LoadOutcome } from './load-guard.ts';
-import type { ModelEngine } from './model-engine.ts';
 import type { FileVersion, ModelFile } from './model-files.ts';
 import type { ModelSource } from './stores/others.ts';
 
@@ -16,7 +16,8 @@ export interface ModelFacts {
   version: FileVersion | null;
   /** Null: not read yet. */
   inspection: ModelInspection | null;
-  outcome: LoadOutcome;
+  /** Null: its load was not tried yet. */
+  outcome: LoadOutcome | null;
   in_engine: 'available' | 'loading' | 'loaded';
   default: boolean;
   built_in: boolean;
@@ -54,9 +55,9 @@ export function modelRecord({
   const problem =
     version === null
       ? 'it is not a file that can be read'
-      : (reported ?? inspection?.problem ?? outcome.reason);
+      : (reported ?? inspection?.problem ?? outcome?.reason ?? null);
   // A model that is or was loaded can be loaded.
-  const isKnown = inspection?.supported === true || outcome.loaded;
+  const isKnown = inspection?.supported === true || outcome?.loaded === true;
   const known = !isKnown && in_engine === 'available' ? 'not_checked' : in_engine;
   return {
     id: file.id,
@@ -137,7 +138,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
   const record = modelRecord({
     file,
     inspection: null,
-    outcome: { loaded: false, reason: null },
+    outcome: null,
     problem: null,
     in_engine: 'available',
     source: 'svc',
@@ -152,7 +153,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
 
 /** The public record of a model in memory. */
 export function loadedRecord(
-  engine: ModelEngine,
+  engine: Engine,
   memory_bytes: number | null,
   now: number,
 ): LoadedModel {
@@ -170,7 +171,7 @@ export function loadedRecord(
     state_path: statePath(snapshot),
     since,
     progress: engine.progress,
-    runs: engine.orders,
+    runs: engine.process?.orders ?? 0,
     pid: info?.pid ?? null,
     ...computedBy(info),
     attention: info?.attention ?? null,

@@ -19,7 +19,6 @@ import {
 import type { CreatedModel, PartialModel } from '../../ports/providers.ts';
 import type { Engines } from './engines.ts';
 import type { Inspector } from './inspector.ts';
-import type { LoadGuard } from './load-guard.ts';
 import {
   type FileVersion,
   fileVersion,
@@ -48,8 +47,7 @@ export interface LocalModelsOptions {
   inspector: Inspector;
   limits: Limits;
   attention: Attention;
-  engines: Pick<Engines, 'stateOf' | 'unload' | 'fit'>;
-  guard: Pick<LoadGuard, 'outcomeOf'>;
+  engines: Pick<Engines, 'stateOf' | 'unload' | 'residency' | 'guard'>;
   origins?: Pick<Origins, 'remove'> | null;
   /** The chat templates that the configuration names. A name may have several, or be no model. */
   templates?(): readonly ByModel<string>[];
@@ -293,7 +291,8 @@ export class LocalModels {
     defaultFile: ModelFile | null,
     inspect: (version: FileVersion, templates: readonly string[]) => Promise<I | null>,
   ): Promise<{ record: ModelRecord; inspection: I | null }> {
-    const { built_in, engines, guard } = this.options;
+    const { built_in, engines } = this.options;
+    const { guard, residency } = engines;
     const version = await fileVersion(file.path).catch(() => null);
     const inspection =
       version === null ? null : await inspect(version, await this.templatesOf(file));
@@ -309,12 +308,12 @@ export class LocalModels {
         version,
         inspection,
         ...flags,
-        outcome: guard.outcomeOf(file.path, version?.version ?? ''),
+        outcome: guard.find(file.path, version?.version ?? ''),
         in_engine: engines.stateOf(file.path),
         problem: other?.problem ?? null,
         source: other?.source ?? 'svc',
         digest: inspection?.digest === null ? await this.recordedDigest(file) : null,
-        fit: shape === null ? null : engines.fit(shape, purpose),
+        fit: shape === null ? null : residency.fit(shape, purpose),
       }),
       inspection,
     };

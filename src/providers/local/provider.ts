@@ -32,13 +32,12 @@ import type {
   ReadInput,
 } from '../../ports/providers.ts';
 import { Answer, ReadReply, Vectors } from './answer.ts';
-import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
+import { type EnginePorts, Engines, type StartedReply } from './engines.ts';
 import { Inspector } from './inspector.ts';
-import { LoadGuard } from './load-guard.ts';
-import { ANY, type StartedReply } from './model-engine.ts';
 import type { ModelFile } from './model-files.ts';
 import { ModelFinder, type ModelFinderOptions } from './model-finder.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
+import { ANY, EMBED_TOKENS } from './residency.ts';
 import { type MediaPorts, MediaServers, placeOfMedia } from './servers/media-servers.ts';
 import type { ServerSpec } from './servers/server-process.ts';
 import { createServerProvider } from './servers/server-provider.ts';
@@ -141,7 +140,6 @@ export function createLocalProvider({
     template_ms: limits.engine_template_ms,
   };
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
-  const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
   const prompts = new PromptFiles({
     cache,
     budget_bytes: keeps_prompts ? limits.prompt_cache_bytes : 0,
@@ -156,7 +154,7 @@ export function createLocalProvider({
     limits,
     log,
     built_in,
-    guard,
+    refused_file: join(cache, 'engine-quarantine.json'),
     keep,
     now,
     find: (name) => find(name),
@@ -164,14 +162,17 @@ export function createLocalProvider({
     templatesOf: (file) => models.templatesOf(file),
     adaptersOf: (file) => models.adaptersOf(file),
     budget_bytes: budget_bytes ?? defaultBudget(),
-    ...(free === undefined ? {} : { free }),
+    free,
   });
-  const inspector = new Inspector(limits);
-  const places = { folder, built_in, limits, engines, inspector };
+  const places = { folder, built_in, limits, engines, inspector: new Inspector(limits) };
   const finder = new ModelFinder({ ...places, default: model, ...library });
-  const models = new LocalModels({ ...places, finder, guard, attention, ...library });
+  const models = new LocalModels({ ...places, finder, attention, ...library });
   const closing = new AbortController();
-  const find = (name: string) => models.find(name).catch(throwEngineError);
+  const find = async (name: string) => {
+    const file = await models.find(name).catch(throwEngineError);
+    engines.residency.forget(name, file.path);
+    return file;
+  };
   const servers = new Map<string, ModelFile>();
   const findLoadable = async (name: string) => servers.get(name) ?? (await find(name));
   let streams = 0;
@@ -186,19 +187,18 @@ export function createLocalProvider({
     streams += 1;
     try {
       const place = placeOfMedia(request);
-      if (place !== null && mediaServers !== null && !(await isBuiltIn(request.model)))
+      const file = await find(request.model);
+      if (place !== null && mediaServers !== null && file.path !== built_in)
         return yield* mediaServers.stream(attempt, place, signal);
       const call_key = run_id.replace(/^run_/, '');
-      const order = ({ defaults }: ModelFile) => {
-        const own = orderFor(withDefaults(request, defaults), limits);
-        // A run that was computed alone so far stays alone: then it continues identically.
-        const exact = own.exact || (resume !== null && !resume.batched);
-        return { ...own, exact, client, call_key, resume };
-      };
+      const own = orderFor(withDefaults(request, file.defaults), limits);
+      // A run that was computed alone so far stays alone: then it continues identically.
+      const exact = own.exact || (resume !== null && !resume.batched);
+      const order = { ...own, exact, client, call_key, resume };
       // The threads and file that computed the answer so far.
       const threads = threadsFor(resume?.threads ?? null);
       const needs = { ...ANY, threads, model_file: resume?.model_file ?? null };
-      const started = await engines.ask(request.model, { order, needs, reply: answer }, signal);
+      const started = await engines.ask(file, { order, needs, reply: answer }, signal);
       const { reply, stop, waited, model_file } = started;
       try {
         for await (const part of reply.parts())
@@ -214,12 +214,10 @@ export function createLocalProvider({
   }
 
   async function countTokens(request: RunRequest, signal: AbortSignal): Promise<number> {
-    const order = ({ defaults }: ModelFile) => ({
-      ...orderFor(withDefaults(request, defaults), limits),
-      only_count: true,
-    });
-    const asking = { order, needs: ANY, reply: answer };
-    const { reply } = await engines.ask(request.model, asking, signal);
+    const file = await find(request.model);
+    const order = orderFor(withDefaults(request, file.defaults), limits);
+    const asking = { order: { ...order, only_count: true }, needs: ANY, reply: answer };
+    const { reply } = await engines.ask(file, asking, signal);
     for await (const part of reply.parts())
       if (part.type === 'finish' && part.usage.input_tokens !== null)
         return part.usage.input_tokens;
@@ -233,13 +231,12 @@ export function createLocalProvider({
     signal: AbortSignal,
   ): Promise<Reading> {
     const closes = anySignal([signal, closing.signal]);
-    const order = ({ defaults }: ModelFile) => {
-      const asked = { type: 'read' as const, ...options };
-      if (typeof of === 'string' || !('messages' in of)) return { ...asked, of };
-      return { ...asked, of: { id: 0, ...orderFor(withDefaults(of, defaults), limits) } };
-    };
+    const file = await find(model);
+    const isText = typeof of === 'string' || !('messages' in of);
+    const input = isText ? of : { id: 0, ...orderFor(withDefaults(of, file.defaults), limits) };
+    const order = { type: 'read' as const, ...options, of: input };
     const asking = { order, needs: ANY, reply: () => new ReadReply() };
-    return wholeOf(await engines.ask(model, asking, closes), closes);
+    return wholeOf(await engines.ask(file, asking, closes), closes);
   }
 
   async function embed(
@@ -248,17 +245,18 @@ export function createLocalProvider({
     wanted: Omit<EmbedOrder, 'type' | 'id'>,
     signal: AbortSignal,
   ): Promise<Embedding> {
-    if ((await find(model)).path === built_in) {
+    const file = await find(model);
+    if (file.path === built_in) {
       const [what, hint] = NOT_BUILT_IN[purpose];
       const message = `The built-in model ${what}.`;
       throw new SvcError('capability_missing', message, { param: 'model', hint });
     }
     const closes = anySignal([signal, closing.signal]);
     const embedWithin = async (context_tokens: number) => {
-      const order = () => ({ type: 'embed' as const, ...wanted });
+      const order = { type: 'embed' as const, ...wanted };
       const needs = { ...ANY, context_tokens };
       const asking = { purpose, order, needs, reply: () => new Vectors() };
-      return wholeOf(await engines.ask(model, asking, closes), closes);
+      return wholeOf(await engines.ask(file, asking, closes), closes);
     };
     const { usual, most } = EMBED_TOKENS;
     const context_tokens = Math.min(most, limits.engine_context_tokens);
@@ -270,7 +268,6 @@ export function createLocalProvider({
     });
   }
 
-  const isBuiltIn = async (name: string) => (await find(name)).path === built_in;
   const provider: ProviderPort = {
     id: 'local',
     stream,
@@ -299,10 +296,10 @@ export function createLocalProvider({
   };
   let warming: { path: string; abort: AbortController; ended: Promise<void> } | null = null;
   const warm = async () => {
-    const { path } = await find(finder.default);
+    const file = await find(finder.default);
     const abort = new AbortController();
-    const ended = engines.warm(finder.default, anySignal([closing.signal, abort.signal]));
-    warming = { path, abort, ended };
+    const ended = engines.warm(file, anySignal([closing.signal, abort.signal]));
+    warming = { path: file.path, abort, ended };
     await ended.finally(() => {
       warming = null;
     });
@@ -317,9 +314,10 @@ export function createLocalProvider({
     loaded: (now) => engines.listLoaded(now),
     load: async (name, keep_ms, signal) => {
       const model = await findLoadable(name);
-      if (model.server !== undefined) await guard.pardon(model);
-      if (keep_ms !== null) engines.keep(model.path, keep_ms);
-      await engines.renew(model, anySignal([signal, closing.signal]));
+      if (model.server !== undefined) await engines.pardon(model);
+      if (keep_ms !== null) engines.residency.keep(model.path, keep_ms);
+      const { end } = await engines.enter(model, anySignal([signal, closing.signal]));
+      await end();
       return model.id;
     },
     unload: async (name) => {
@@ -329,7 +327,7 @@ export function createLocalProvider({
         await engines.unload(each, timeoutSignal(UNLOADS * limits.engine_stop_ms));
       return id;
     },
-    keep: async (name, keep_ms) => engines.keep((await findLoadable(name)).path, keep_ms),
+    keep: async (name, keep_ms) => engines.residency.keep((await findLoadable(name)).path, keep_ms),
     serverOf: (id) => (servers.has(serverName(id)) ? serverName(id) : null),
     loading: (name) => engines.loadingOf(name),
   };
@@ -357,7 +355,8 @@ export function createLocalProvider({
       server,
       model: file,
       env,
-      engine: () => engines.serverEngine(file),
+      begin: (signal) => engines.enter(file, signal),
+      close: () => engines.close(path),
       state: () => engines.stateOf(path),
     });
   };
@@ -380,11 +379,11 @@ export function createLocalProvider({
     provider,
     handlers: engines.handlers,
     serve,
-    fit: (weights) => engines.fit({ weights }),
+    fit: (weights) => engines.residency.fit({ weights }),
     warm,
     models: both,
     identify,
-    room: engines,
+    room: engines.residency,
     prompts,
   };
 }

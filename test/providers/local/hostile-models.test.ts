@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../../src/limits.ts';
+import { admit, readmit } from '../../../src/providers/local/load-check.ts';
 import { LoadGuard } from '../../../src/providers/local/load-guard.ts';
 import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gguf.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -20,6 +21,8 @@ test.before.each(() => {
 });
 test.after.each(() => local.close());
 
+const checks = { built_in: '', limits: defaultLimits };
+const newGuard = () => new LoadGuard({ limits: defaultLimits, now: Date.now, refused: null });
 const loads = () =>
   local.engine.events.filter(({ type }) => type === 'engine.load_requested').length;
 
@@ -157,16 +160,12 @@ test('a load that is cancelled and does not let the engine stop, twice, is refus
 test('a draft model is checked before its model loads', async () => {
   const [path, bad] = ['short.gguf', 'bad-draft.gguf'].map((name) => join(local.folder, name));
   const model = { id: 'local/short', name: 'short', path: path ?? '' };
-  const guard = new LoadGuard({
-    built_in: '',
-    file: join(local.folder, 'refused.json'),
-    limits: defaultLimits,
-  });
-  const shape = await guard.admit({ ...model, draft: model });
-  assert.equal(shape.draft, await guard.admit(model));
+  const guard = newGuard();
+  const shape = await admit({ ...model, draft: model }, guard, checks);
+  assert.equal(shape.draft, await admit(model, guard, checks));
   writeFileSync(bad ?? '', 'GGUF and nothing else');
   const draft = { id: 'local/bad-draft', name: 'bad-draft', path: bad ?? '' };
-  const error = await failure(guard.admit({ ...model, draft }));
+  const error = await failure(admit({ ...model, draft }, guard, checks));
   assert.is(error.code, 'model_invalid');
   assert.match(error.message, /^bad-draft: /);
 });
@@ -174,15 +173,14 @@ test('a draft model is checked before its model loads', async () => {
 test('a loaded file whose template exceeds its limit is refused until it changes', async () => {
   const path = join(local.folder, 'short.gguf');
   const model = { id: 'local/short', name: 'short', path };
-  const file = join(local.folder, 'refused.json');
-  const guard = new LoadGuard({ built_in: '', file, limits: defaultLimits });
-  await guard.admit(model);
+  const guard = newGuard();
+  await admit(model, guard, checks);
   guard.noteLoaded(model);
-  await guard.readmit(model);
-  await guard.noteFailure(model, { code: 'engine_timed_out', retryable: false });
-  assert.is((await failure(guard.readmit(model))).code, 'model_quarantined');
+  await readmit(model, guard);
+  assert.ok(guard.noteFailure(model, { code: 'engine_timed_out', retryable: false }));
+  assert.is((await failure(readmit(model, guard))).code, 'model_quarantined');
   makeGguf(path, { says: [...'Other.'] });
-  await guard.readmit(model);
+  await readmit(model, guard);
 });
 
 test('a run of another model leaves a load alone: each model has its process', async () => {

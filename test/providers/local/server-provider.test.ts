@@ -14,16 +14,17 @@ function serverOf(remote: ScriptedProvider, models: readonly string[] = ['a', 'b
   };
   const begin = async () => {
     works += 1;
-    const end = () => {
+    const end = async () => {
       works -= 1;
     };
-    return { process, waited: {}, end };
+    return { process: process as never, waited: {}, end };
   };
   const provider = createServerProvider({
     server: { id: 'mine', command: ['/nonexistent/server'] } as never,
     model: { name: 'b' } as never,
     env: {},
-    engine: async () => ({ begin, close: async () => {} }) as never,
+    begin,
+    close: async () => {},
     state: () => 'available',
   });
   return { provider, works: () => works };

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure } from '../../helpers/failure.ts';
 import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
@@ -106,6 +107,25 @@ test('a projector and an adapter are no models, before any load', async () => {
     assert.match((await failure(readAnswer(local, { model: name }))).message, reason);
   }
   assert.equal(local.engine.events, [], 'no engine was started');
+});
+
+test('a load that cannot be prepared keeps no memory', async () => {
+  let asked = 0;
+  const adapters = () => {
+    asked += 1;
+    // The first time is for the identity of the model.
+    if (asked === 2) throw new SvcError('model_invalid', 'no adapters');
+    return [];
+  };
+  const other = makeLocalProvider({ library: { adapters } });
+  try {
+    makeGguf(join(other.folder, 'm.gguf'));
+    assert.is((await failure(readAnswer(other, { model: 'm' }))).message, 'no adapters');
+    assert.equal(other.room.residents(Date.now()), []);
+    assert.equal(other.engine.events, []);
+  } finally {
+    await other.close();
+  }
 });
 
 test('a file says whether it makes vectors or ranks texts', async () => {

@@ -14,9 +14,13 @@ import { asGroupLeader, signalGroup } from '../../../home/restrained.ts';
 import { asRecord, parseForeignJson } from '../../../json.ts';
 import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../../limits.ts';
 import type { ProviderPort } from '../../../ports/providers.ts';
-import { EngineChild, type EngineChildOptions, engineEnvironment } from '../engine-child.ts';
+import {
+  EngineChild,
+  type EngineChildOptions,
+  engineEnvironment,
+  type Spawn,
+} from '../engine-child.ts';
 import { processTree } from '../memory-watch.ts';
-import type { Spawn } from '../model-engine.ts';
 
 /** A server that svc starts. */
 export interface ServerSpec {

@@ -8,7 +8,7 @@ import { namedModel } from '../../../contract/model-record.ts';
 import { options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import type { AttemptRequest, OutputPart, ProviderPort } from '../../../ports/providers.ts';
-import { ANY, type ModelEngine, type StartedWork } from '../model-engine.ts';
+import type { StartedWork } from '../engines.ts';
 import type { ModelFile } from '../model-files.ts';
 import type { ServerProcess, ServerSpec } from './server-process.ts';
 
@@ -16,7 +16,10 @@ export interface ServerProviderOptions {
   server: ServerSpec;
   model: ModelFile;
   env: NodeJS.ProcessEnv;
-  engine(): Promise<Pick<ModelEngine<ServerProcess>, 'begin' | 'close'>>;
+  /** Begins work at the server. */
+  begin(signal: AbortSignal): Promise<StartedWork<ServerProcess>>;
+  /** Ends the server without events. */
+  close(): Promise<void>;
   state(): ModelRecord['state'];
 }
 
@@ -30,7 +33,7 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
   let listed: readonly string[] = [model.name];
 
   const begin = async (signal: AbortSignal): Promise<StartedWork<ServerProcess>> => {
-    const work = await (await options.engine()).begin(ANY, signal);
+    const work = await options.begin(signal);
     const { models } = work.process;
     listed = [model.name, ...models.filter((name) => name !== model.name)];
     return work;
@@ -50,7 +53,7 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
     } catch (thrown) {
       throw signal.aborted ? thrown : await process.causeOf(thrown);
     } finally {
-      end();
+      void end();
     }
   }
 
@@ -66,7 +69,7 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
     } catch (thrown) {
       throw signal.aborted ? thrown : await process.causeOf(thrown);
     } finally {
-      end();
+      void end();
     }
   };
 
@@ -94,7 +97,7 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
         );
       return { models: [...listed] };
     },
-    close: async () => (await options.engine()).close(),
+    close: () => options.close(),
   };
 }
 
