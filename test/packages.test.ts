@@ -17,7 +17,7 @@ import {
 const ALONE = ['engine', 'models', 'cloud', 'tools', 'dialects', 'grpc', 'fleet', 'console'];
 const README_LINES_MAX = 40;
 /** What is still too much for one person, in lines to know. */
-const LARGER: Readonly<Record<string, number>> = { engine: 21_600, runtime: 23_800, cli: 27_100 };
+const LARGER: Readonly<Record<string, number>> = { engine: 21_900, runtime: 24_000, cli: 27_500 };
 
 test('each of these packages has a README that fits on a screen', () => {
   for (const name of ALONE) {

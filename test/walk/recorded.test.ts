@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { formatOf, LOG_FORMAT, TEXTS_FORMAT } from '../../machines/events.ts';
+import { runEvents } from '../../src/contract/run-events.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { foldEvent } from '../../src/kernel/fold.ts';
 import { machineOf } from '../../src/kernel/registry.ts';
@@ -12,16 +13,11 @@ import { SHOWS } from './recorded/shows.ts';
 /** Streams that earlier versions have recorded show users what they showed then. */
 
 const recorded = readRecorded();
-const TYPES = new Set(
-  [
-    ...globSync('machines/**/*.ts')
-      .map((file) => readFileSync(file, 'utf8'))
-      .join('\n')
-      .matchAll(/EventOf<\s*'([a-z]+\.[a-z_]+)'/g),
-    // Those of a run have their schemas there.
-    ...readFileSync('src/contract/events.ts', 'utf8').matchAll(/^ {2}'(run\.\w+)':/gm),
-  ].map(([, type]) => type ?? ''),
-);
+const ofOthers = globSync('machines/**/*.ts')
+  .map((file) => readFileSync(file, 'utf8'))
+  .join('\n')
+  .matchAll(/EventOf<\s*'([a-z]+\.[a-z_]+)'/g);
+const TYPES = new Set([...[...ofOthers].map(([, type]) => type ?? ''), ...Object.keys(runEvents)]);
 
 /** Types of event that no recorded stream holds, each with the reason. */
 const NOT_RECORDED: Readonly<Record<string, string>> = {
