@@ -1,4 +1,5 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import type { RunState } from '../../src/contract/words.ts';
 import { effect } from '../effects.ts';
 import { type Meta, withRules } from '../machine.ts';
 import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
@@ -287,13 +288,13 @@ const chart = setup({
 
 export type RunSnapshot = SnapshotFrom<typeof chart>;
 
-/** The state of a run as users see it. All that is around the states in `open` are groups. */
-export type RunState = Outer<RunSnapshot['value']>;
+/** The state of a run as users list it. One that `RUN_STATES` lacks is refused here. */
+export function runState(snapshot: RunSnapshot): RunState {
+  return stateName(snapshot) as Outer<RunSnapshot['value']>;
+}
+
+/** What is around the states in `open` are groups, so these are outer states. */
 type Outer<V> = V extends string ? V : V extends { open: infer Inner } ? Leaf<Inner> : keyof V;
 type Leaf<V> = V extends string ? V : { [K in keyof V]: Leaf<V[K]> }[keyof V];
-
-export function runState(snapshot: RunSnapshot): RunState {
-  return stateName(snapshot) as RunState;
-}
 
 export const runMachine = withRules(chart, { evolve, deadlines: runDeadlines });

@@ -7,7 +7,7 @@
 export const RUN_ENDS = ['completed', 'failed', 'cancelled', 'interrupted', 'timed_out'] as const;
 export type RunEnd = (typeof RUN_ENDS)[number];
 
-/** The states of a run, by which runs are listed. Each one of its chart must be here. */
+/** The states of a run, by which runs are listed. `machines/run/chart.ts` refuses another one. */
 export const RUN_STATES = [
   'queued',
   'starting',
@@ -21,6 +21,7 @@ export const RUN_STATES = [
   'cancelling',
   ...RUN_ENDS,
 ] as const;
+export type RunState = (typeof RUN_STATES)[number];
 
 /** What a run may ask for if it is cut off. */
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
