@@ -1,7 +1,7 @@
 import { type SnapshotFrom, setup } from 'xstate';
 import type { EventOf } from '../src/contract/events.ts';
 import type { Message } from '../src/contract/messages/parts.ts';
-import { withRules } from './machine.ts';
+import { type Meta, withRules } from './machine.ts';
 
 /**
  * A conversation that a program made before its first run.
@@ -63,6 +63,7 @@ export interface ConversationContext {
 
 const chart = setup({
   types: {} as {
+    meta: Meta;
     context: ConversationContext;
     events: ConversationEvent;
     input: ConversationCreated;
@@ -85,6 +86,7 @@ const chart = setup({
   initial: 'open',
   states: {
     open: {
+      meta: { says: ['good', 'Runs can join it.'] },
       tags: ['stable'],
       on: {
         'conversation.items_added': {},
@@ -94,7 +96,7 @@ const chart = setup({
         'conversation.deleted': 'deleted',
       },
     },
-    deleted: { type: 'final' },
+    deleted: { meta: { says: ['plain', 'It is deleted.'] }, type: 'final' },
   },
 });
 

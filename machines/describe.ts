@@ -1,6 +1,15 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { isEffect } from './effects.ts';
-import { deadlineName, isFold, isGroup, lineage, nameOf, pathOf } from './machine.ts';
+import {
+  deadlineName,
+  isFold,
+  isGroup,
+  lineage,
+  type Meaning,
+  type Meta,
+  nameOf,
+  pathOf,
+} from './machine.ts';
 
 /** A machine as data. The API shows it, and the diagrams are drawn from it. */
 export interface MachineShape {
@@ -55,6 +64,16 @@ export function describe(machine: AnyStateMachine): MachineShape {
     })),
     transitions: [machine.root, ...nodes].flatMap(transitionsOf),
   };
+}
+
+/** What the states of a machine mean for the user, by their path. */
+export function meaningsOf(machine: AnyStateMachine): Record<string, Meaning> {
+  return Object.fromEntries(
+    descend(machine.root).flatMap((node) => {
+      const { says } = (node.meta ?? {}) as Meta;
+      return says === undefined ? [] : [[pathOf(node), says]];
+    }),
+  );
 }
 
 function descend(node: AnyStateNode): AnyStateNode[] {

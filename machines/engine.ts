@@ -193,6 +193,7 @@ const chart = setup({
   initial: 'cold',
   states: {
     cold: {
+      meta: { says: ['plain', 'No model is in memory.'] },
       tags: ['stable', 'absent'],
       on: { 'engine.load_requested': { guard: 'isNextAttempt', target: 'alive' } },
     },
@@ -211,6 +212,7 @@ const chart = setup({
           on: { 'engine.load_failed': { guard: 'isThisAttempt', target: '#engine.stopping' } },
           states: {
             starting: {
+              meta: { says: ['active', 'Its process starts.'] },
               entry: { type: 'startEngine', params: ({ context }) => startParams(context) },
               on: {
                 'engine.process_started': { guard: 'isThisAttempt', target: 'loading' },
@@ -222,6 +224,7 @@ const chart = setup({
               },
             },
             loading: {
+              meta: { says: ['active', 'The model is read into memory.'] },
               on: {
                 'engine.model_loaded': { guard: 'isThisAttempt', target: '#engine.alive.warm' },
                 'engine.deadline_passed': {
@@ -238,11 +241,15 @@ const chart = setup({
           initial: 'idle',
           states: {
             idle: {
-              meta: { deadline: 'idle' },
+              meta: { says: ['good', 'The model is in memory and waits.'], deadline: 'idle' },
               tags: ['free'],
               on: { 'engine.work_started': 'busy' },
             },
-            busy: { tags: ['stable'], on: { 'engine.work_finished': 'idle' } },
+            busy: {
+              meta: { says: ['active', 'The model computes an answer.'] },
+              tags: ['stable'],
+              on: { 'engine.work_finished': 'idle' },
+            },
           },
         },
       },
@@ -260,8 +267,12 @@ const chart = setup({
       initial: 'asked',
       on: { 'engine.exited': { guard: 'isThisAttempt', target: 'cold', actions: 'forgetModel' } },
       states: {
-        asked: { on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: 'killed' } } },
+        asked: {
+          meta: { says: ['warn', 'The model leaves memory.'] },
+          on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: 'killed' } },
+        },
         killed: {
+          meta: { says: ['warn', 'Its process is killed.'] },
           entry: [
             'awaitKill',
             {
@@ -274,7 +285,7 @@ const chart = setup({
       },
     },
     crashed: {
-      meta: { deadline: 'backoff' },
+      meta: { says: ['bad', 'Its process died.'], deadline: 'backoff' },
       tags: ['failing'],
       entry: 'countCrash',
       on: { 'engine.backoff_elapsed': 'cold' },

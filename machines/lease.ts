@@ -75,6 +75,7 @@ const chart = setup({
   initial: 'joining',
   states: {
     joining: {
+      meta: { says: ['active', 'The node asks the database for a lease.'] },
       tags: ['stable'],
       on: { 'lease.granted': 'holding', 'lease.leave_requested': 'leaving' },
     },
@@ -85,16 +86,24 @@ const chart = setup({
         'lease.leave_requested': 'leaving',
       },
       states: {
-        renewed: { tags: ['stable'], on: { 'lease.renewal_failed': 'late' } },
-        late: { tags: ['stable'], on: { 'lease.renewed': 'renewed' } },
+        renewed: {
+          meta: { says: ['good', 'The node has a lease.'] },
+          tags: ['stable'],
+          on: { 'lease.renewal_failed': 'late' },
+        },
+        late: {
+          meta: { says: ['warn', 'The lease was not renewed in time.'] },
+          tags: ['stable'],
+          on: { 'lease.renewed': 'renewed' },
+        },
       },
     },
     leaving: {
-      meta: { deadline: 'leave' },
+      meta: { says: ['warn', 'The node ends its runs, then its lease.'], deadline: 'leave' },
       on: { 'lease.lost': { guard: 'isThisEpoch', target: 'lost' }, 'lease.left': 'left' },
     },
-    left: { type: 'final' },
-    lost: { type: 'final' },
+    left: { meta: { says: ['plain', 'The node left the fleet.'] }, type: 'final' },
+    lost: { meta: { says: ['bad', 'The node lost its lease.'] }, type: 'final' },
   },
 });
 

@@ -25,8 +25,14 @@ export type Deadlines<S = any, E extends MachineEvent = MachineEvent> = Readonly
   Record<string, (snapshot: S) => Deadline<E> | null>
 >;
 
+/** What a state means for the user. A colour never says it alone: its name is beside it. */
+export type Tone = 'good' | 'active' | 'warn' | 'bad' | 'plain';
+export type Meaning = readonly [tone: Tone, words: string];
+
 /** What a state may say in its `meta`. */
 export interface Meta {
+  /** Of a state without inner states. */
+  says?: Meaning;
   /** Only shares events among its states: see `leafOf`. */
   isGroup?: true;
   /** The name of a rule. */

@@ -145,9 +145,15 @@ const chart = setup({
       initial: 'stopped',
       on: { 'mcp.start_requested': { guard: 'isNextAttempt', target: 'alive' } },
       states: {
-        stopped: { tags: ['stable'] },
+        stopped: {
+          meta: { says: ['plain', 'Its process does not run. The next call starts it.'] },
+          tags: ['stable'],
+        },
         failing: {
-          meta: { deadline: 'wait' },
+          meta: {
+            says: ['warn', 'It failed. It is started again after a pause.'],
+            deadline: 'wait',
+          },
           tags: ['failing'],
           entry: [
             'countFailure',
@@ -156,7 +162,10 @@ const chart = setup({
           on: { 'mcp.wait_ended': 'stopped' },
         },
         open: {
-          meta: { deadline: 'wait' },
+          meta: {
+            says: ['bad', 'It failed several times in a row, so it is not started for a while.'],
+            deadline: 'wait',
+          },
           tags: ['failing', 'open'],
           entry: [
             'countFailure',
@@ -178,7 +187,7 @@ const chart = setup({
       },
       states: {
         starting: {
-          meta: { deadline: 'start' },
+          meta: { says: ['active', 'It starts, and lists its tools.'], deadline: 'start' },
           tags: ['starting'],
           entry: { type: 'startToolServer', params: ({ context }) => idOf(context) },
           on: {
@@ -198,14 +207,21 @@ const chart = setup({
           initial: 'idle',
           on: { 'mcp.tools_listed': { guard: 'isThisAttempt' } },
           states: {
-            idle: { meta: { deadline: 'idle' }, on: { 'mcp.call_started': 'busy' } },
-            busy: { tags: ['stable'], on: { 'mcp.call_finished': 'idle' } },
+            idle: {
+              meta: { says: ['good', 'It waits for calls.'], deadline: 'idle' },
+              on: { 'mcp.call_started': 'busy' },
+            },
+            busy: {
+              meta: { says: ['active', 'A tool works.'] },
+              tags: ['stable'],
+              on: { 'mcp.call_finished': 'idle' },
+            },
           },
         },
       },
     },
     stopping: {
-      meta: { deadline: 'stop' },
+      meta: { says: ['warn', 'Its process ends.'], deadline: 'stop' },
       tags: ['leaving'],
       entry: ['awaitEnd', { type: 'stopToolServer', params: ({ context }) => idOf(context) }],
       on: {

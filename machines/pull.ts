@@ -157,6 +157,7 @@ const chart = setup({
               on: { 'pull.attempt_failed': { guard: 'canRetry', target: '#pull.open.backoff' } },
               states: {
                 resolving: {
+                  meta: { says: ['active', 'It looks for the file.'] },
                   entry: {
                     type: 'startPull',
                     params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
@@ -164,6 +165,7 @@ const chart = setup({
                   on: { 'pull.resolved': { guard: 'isThisAttempt', target: 'downloading' } },
                 },
                 downloading: {
+                  meta: { says: ['active', 'The file arrives.'] },
                   on: {
                     'pull.progressed': { guard: 'isThisAttempt' },
                     'pull.downloaded': {
@@ -179,12 +181,14 @@ const chart = setup({
               initial: 'hashing',
               states: {
                 hashing: {
+                  meta: { says: ['active', 'The file is checked.'] },
                   on: {
                     'pull.hashed': { guard: 'isThisAttempt' },
                     'pull.verified': { guard: 'isThisAttempt', target: 'placing' },
                   },
                 },
                 placing: {
+                  meta: { says: ['active', 'The file is put into the models folder.'] },
                   on: { 'pull.completed': { guard: 'isVerified', target: '#pull.completed' } },
                 },
               },
@@ -192,14 +196,14 @@ const chart = setup({
           },
         },
         backoff: {
-          meta: { deadline: 'retry' },
+          meta: { says: ['warn', 'The download broke. It continues soon.'], deadline: 'retry' },
           entry: stopPull,
           on: { 'pull.started': { guard: 'isNextAttempt', target: 'working' } },
         },
       },
     },
     cancelling: {
-      meta: { deadline: 'grace' },
+      meta: { says: ['warn', 'Its work ends. The downloaded part is kept.'], deadline: 'grace' },
       entry: stopPull,
       on: {
         // The cancel came while the file moved into place, so the model is there.
@@ -207,9 +211,12 @@ const chart = setup({
         'pull.cancelled': 'cancelled',
       },
     },
-    completed: { type: 'final' },
-    failed: { type: 'final', entry: stopPull },
-    cancelled: { type: 'final' },
+    completed: { meta: { says: ['good', 'The model is there.'] }, type: 'final' },
+    failed: { meta: { says: ['bad', 'The download failed.'] }, type: 'final', entry: stopPull },
+    cancelled: {
+      meta: { says: ['plain', 'The download was cancelled. Its part is kept.'] },
+      type: 'final',
+    },
   },
 });
 

@@ -2,7 +2,7 @@ import { type AnyMachineSnapshot, type SnapshotFrom, setup } from 'xstate';
 import type { EventOf, RunEvent } from '../src/contract/events.ts';
 import type { ToolResultPart } from '../src/contract/messages/parts.ts';
 import type { ToolPolicy } from '../src/contract/words.ts';
-import { withRules } from './machine.ts';
+import { type Meta, withRules } from './machine.ts';
 import { can, init, stateName, step } from './step.ts';
 
 /**
@@ -87,7 +87,7 @@ function endsIn<T extends 'dropped' | 'abandoned'>(state: T) {
 }
 
 const chart = setup({
-  types: {} as { context: CallContext; events: CallEvent; input: CallMade },
+  types: {} as { meta: Meta; context: CallContext; events: CallEvent; input: CallMade },
   guards: {
     mayRepeat: ({ context }) => context.repeatable,
     isRepeat: ({ event }) => event.type === 'run.tool_decided' && event.decision === 'repeat',
@@ -122,6 +122,7 @@ const chart = setup({
   initial: 'made',
   states: {
     made: {
+      meta: { says: ['active', 'The model called a tool.'] },
       tags: ['stable'],
       on: {
         ...endsIn('dropped'),
@@ -132,6 +133,7 @@ const chart = setup({
       },
     },
     requested: {
+      meta: { says: ['warn', 'It waits until it is allowed.'] },
       tags: ['stable'],
       on: {
         ...endsIn('dropped'),
@@ -141,6 +143,7 @@ const chart = setup({
       },
     },
     allowed: {
+      meta: { says: ['active', 'It was allowed, and begins.'] },
       tags: ['stable'],
       on: {
         ...endsIn('dropped'),
@@ -152,6 +155,7 @@ const chart = setup({
       },
     },
     started: {
+      meta: { says: ['active', 'The tool works.'] },
       tags: ['stable'],
       on: {
         ...endsIn('abandoned'),
@@ -162,6 +166,12 @@ const chart = setup({
       },
     },
     lost: {
+      meta: {
+        says: [
+          'warn',
+          'It was cut off, and may have done its work. You decide what becomes of it.',
+        ],
+      },
       tags: ['stable'],
       on: {
         ...endsIn('abandoned'),
@@ -172,10 +182,10 @@ const chart = setup({
         ],
       },
     },
-    denied: { type: 'final' },
-    finished: { type: 'final' },
-    dropped: { type: 'final' },
-    abandoned: { type: 'final' },
+    denied: { meta: { says: ['plain', 'It was not carried out.'] }, type: 'final' },
+    finished: { meta: { says: ['good', 'The tool has answered.'] }, type: 'final' },
+    dropped: { meta: { says: ['plain', 'Its run ended before it began.'] }, type: 'final' },
+    abandoned: { meta: { says: ['warn', 'Its run ended while it worked.'] }, type: 'final' },
   },
 });
 

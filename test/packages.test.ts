@@ -27,7 +27,7 @@ const ALONE = [
 ];
 const README_LINES_MAX = 40;
 /** What is still too much for one person, in lines to know. */
-const LARGER: Readonly<Record<string, number>> = { cli: 27_100 };
+const LARGER: Readonly<Record<string, number>> = { cli: 27_500 };
 
 test('each of these packages has a README that fits on a screen', () => {
   for (const name of ALONE) {

@@ -110,7 +110,7 @@ test('the architecture names paths in full', () => {
 });
 
 test('the events and methods that the architecture names exist', () => {
-  const events = globSync(['machines/**/*.ts', 'src/contract/events.ts']).map(read).join('\n');
+  const events = globSync(['machines/**/*.ts', 'src/contract/run-events.ts']).map(read).join('\n');
   const names = [
     ...read('docs/architecture.md').matchAll(/`((?:run|daemon|engine|provider|pull)\.[a-z_]+)`/g),
   ].map(([, name = '']) => name);

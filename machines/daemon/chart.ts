@@ -56,16 +56,26 @@ const chart = setup({
       initial: 'binding',
       on: { 'daemon.start_deadline_passed': 'failed', 'daemon.stop_requested': 'stopping.closing' },
       states: {
-        binding: { on: { 'daemon.listening': 'opening' } },
-        opening: { on: { 'daemon.store_opened': 'recovering' } },
+        binding: {
+          meta: { says: ['active', 'It starts: it takes its addresses.'] },
+          on: { 'daemon.listening': 'opening' },
+        },
+        opening: {
+          meta: { says: ['active', 'It starts: it opens its log.'] },
+          on: { 'daemon.store_opened': 'recovering' },
+        },
         recovering: {
+          meta: { says: ['active', 'It starts: it recovers the runs of its last life.'] },
           on: {
             'daemon.listening': {},
             'daemon.recovery_progressed': {},
             'daemon.runs_recovered': 'probing',
           },
         },
-        probing: { on: { 'daemon.run_settled': {}, 'daemon.providers_probed': BACK_TO_WORK } },
+        probing: {
+          meta: { says: ['active', 'It starts: it looks which providers answer.'] },
+          on: { 'daemon.run_settled': {}, 'daemon.providers_probed': BACK_TO_WORK },
+        },
       },
     },
     up: {
@@ -82,6 +92,7 @@ const chart = setup({
       },
       states: {
         ready: {
+          meta: { says: ['good', 'It waits for runs.'] },
           tags: ['ready'],
           on: {
             'daemon.run_admitted': [
@@ -102,6 +113,7 @@ const chart = setup({
               on: { 'daemon.store_filled': 'disk_full', 'daemon.disk_stalled': 'disk_stalled' },
               states: {
                 accepting: {
+                  meta: { says: ['good', 'It answers runs, and takes more.'] },
                   on: {
                     'daemon.run_admitted': [
                       { guard: 'takesLastPlace', target: 'saturated' },
@@ -114,6 +126,7 @@ const chart = setup({
                   },
                 },
                 saturated: {
+                  meta: { says: ['warn', 'Its queue is full: it refuses new runs.'] },
                   on: {
                     'daemon.run_settled': [
                       { guard: 'settlesLastRun', target: '#daemon.up.ready' },
@@ -125,10 +138,12 @@ const chart = setup({
               },
             },
             disk_full: {
+              meta: { says: ['bad', 'The disk is full: it refuses new runs.'] },
               tags: ['store_full'],
               on: { 'daemon.run_settled': {}, 'daemon.store_freed': BACK_TO_WORK },
             },
             disk_stalled: {
+              meta: { says: ['bad', 'The disk takes no writes: it refuses new runs.'] },
               tags: ['store_stalled'],
               on: {
                 'daemon.run_settled': {},
@@ -145,7 +160,7 @@ const chart = setup({
       initial: 'draining',
       states: {
         draining: {
-          meta: { deadline: 'drain' },
+          meta: { says: ['warn', 'It stops when its runs have ended.'], deadline: 'drain' },
           on: {
             'daemon.run_settled': [{ guard: 'settlesLastRun', target: 'closing' }, {}],
             'daemon.drain_deadline_passed': 'closing',
@@ -153,7 +168,7 @@ const chart = setup({
           },
         },
         closing: {
-          meta: { deadline: 'close' },
+          meta: { says: ['warn', 'It stops now.'], deadline: 'close' },
           entry: {
             type: 'closeDaemon',
             params: ({ context }) => ({ interrupt: context.unsettled > 0 }),
@@ -166,8 +181,8 @@ const chart = setup({
         },
       },
     },
-    stopped: { type: 'final' },
-    failed: { type: 'final' },
+    stopped: { meta: { says: ['plain', 'It has stopped.'] }, type: 'final' },
+    failed: { meta: { says: ['bad', 'It has failed.'] }, type: 'final' },
   },
 });
 

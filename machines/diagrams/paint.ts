@@ -1,3 +1,4 @@
+import { type Outcome, rowOf } from '../../src/contract/run-events.ts';
 import type { MachineEvent } from '../events.ts';
 import type { Label, State } from './outline.ts';
 
@@ -24,10 +25,9 @@ export const outcomes = {
   failure: { line: '#c0282b', meaning: 'failure' },
   cancel: { line: '#b06a00', meaning: 'cancel, stop or time out' },
   other: { line: '#555555', meaning: 'other' },
-} as const;
+} as const satisfies Record<Outcome, unknown>;
 
-export type Outcome = keyof typeof outcomes;
-
+/** Of events that are no events of a run. */
 const OUTCOMES: Readonly<Partial<Record<MachineEvent['type'], Outcome>>> = {
   'daemon.failed': 'failure',
   'daemon.start_deadline_passed': 'failure',
@@ -39,15 +39,6 @@ const OUTCOMES: Readonly<Partial<Record<MachineEvent['type'], Outcome>>> = {
   'daemon.disk_resumed': 'success',
   'daemon.stop_requested': 'cancel',
   'daemon.stopped': 'cancel',
-  'run.completed': 'success',
-  'run.attempt_failed': 'failure',
-  'run.failed': 'failure',
-  'run.deadline_passed': 'cancel',
-  'run.timed_out': 'cancel',
-  'run.interrupted': 'failure',
-  'run.cancel_requested': 'cancel',
-  'run.interrupt_requested': 'cancel',
-  'run.cancelled': 'cancel',
   'provider.answered': 'success',
   'provider.probe_succeeded': 'success',
   'provider.probe_failed': 'failure',
@@ -72,7 +63,7 @@ const OUTCOMES: Readonly<Partial<Record<MachineEvent['type'], Outcome>>> = {
 };
 
 export function outcomeOf({ type }: Pick<Label, 'type'>): Outcome {
-  return OUTCOMES[type as MachineEvent['type']] ?? 'other';
+  return rowOf(type)?.outcome ?? OUTCOMES[type as MachineEvent['type']] ?? 'other';
 }
 
 /** The colours of arrows in the diagrams for maintainers: how the tests walk them. */

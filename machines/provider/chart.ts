@@ -108,12 +108,15 @@ const chart = setup({
               },
               states: {
                 unknown: {
-                  meta: { deadline: 'next_probe' },
+                  meta: { says: ['plain', 'It was not asked yet.'], deadline: 'next_probe' },
                   on: { 'provider.answered': 'available' },
                 },
-                available: { tags: ['settled'] },
+                available: { meta: { says: ['good', 'It answers.'] }, tags: ['settled'] },
                 degraded: {
-                  meta: { deadline: 'next_probe' },
+                  meta: {
+                    says: ['warn', 'Its last answer failed. It is still asked.'],
+                    deadline: 'next_probe',
+                  },
                   on: { 'provider.answered': 'available' },
                 },
               },
@@ -124,15 +127,23 @@ const chart = setup({
               initial: 'unavailable',
               states: {
                 unavailable: {
+                  meta: {
+                    says: [
+                      'bad',
+                      'It failed several times in a row, so it is not asked for a while.',
+                    ],
+                  },
                   on: {
                     'provider.wait_ended': '#provider.configured.idle.half_open',
                     'provider.answered': '#provider.configured.idle.usable.available',
                   },
                 },
                 rate_limited: {
+                  meta: { says: ['warn', 'It asked for a pause.'] },
                   on: { 'provider.wait_ended': '#provider.configured.idle.half_open' },
                 },
                 unauthorised: {
+                  meta: { says: ['bad', 'It refuses the key.'] },
                   on: {
                     'provider.wait_ended': '#provider.configured.idle.half_open',
                     'provider.answered': '#provider.configured.idle.usable.available',
@@ -145,10 +156,14 @@ const chart = setup({
               on: { 'provider.answered': 'usable.available' },
               states: {
                 ready: {
+                  meta: { says: ['warn', 'The next request tries whether it answers again.'] },
                   on: { 'provider.trial_started': { guard: 'triesProvider', target: 'trying' } },
                 },
                 trying: {
-                  meta: { deadline: 'trial' },
+                  meta: {
+                    says: ['active', 'One request tries whether it answers again.'],
+                    deadline: 'trial',
+                  },
                   on: {
                     'provider.embedding_sent': {},
                     'provider.trial_abandoned': { guard: 'isThisTrial', target: 'ready' },
@@ -174,7 +189,7 @@ const chart = setup({
           },
         },
         probing: {
-          meta: { deadline: 'probe' },
+          meta: { says: ['active', 'The daemon looks whether it answers.'], deadline: 'probe' },
           entry: {
             type: 'probeProvider',
             params: ({ context: { provider_id, probe } }) => ({ provider_id, probe }),
@@ -194,7 +209,7 @@ const chart = setup({
         },
       },
     },
-    removed: { type: 'final' },
+    removed: { meta: { says: ['plain', 'It was removed.'] }, type: 'final' },
   },
 });
 

@@ -1,7 +1,9 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import type { RunState } from '../../src/contract/words.ts';
 import { effect } from '../effects.ts';
 import { type Meta, withRules } from '../machine.ts';
 import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
+import { stateName } from '../step.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './context.ts';
 import { countLoss, evolve, newContext, phaseAfter, type RunContext } from './context.ts';
 import { runDeadlines } from './next.ts';
@@ -111,7 +113,7 @@ const chart = setup({
           },
           states: {
             queued: {
-              meta: { deadline: 'queue' },
+              meta: { says: ['plain', 'It waits for its turn.'], deadline: 'queue' },
               tags: ['queued'],
               on: {
                 'run.interrupted': '#run.interrupted',
@@ -121,8 +123,12 @@ const chart = setup({
                 },
               },
             },
-            suspended: {},
-            continuing: {},
+            suspended: {
+              meta: { says: ['warn', 'The daemon went away. It continues by itself.'] },
+            },
+            continuing: {
+              meta: { says: ['plain', 'The tools have answered. It waits for its next turn.'] },
+            },
           },
         },
         tools: {
@@ -142,14 +148,20 @@ const chart = setup({
           },
           states: {
             calling: {
-              meta: { deadline: 'call' },
+              meta: { says: ['active', 'The tools that the model called work.'], deadline: 'call' },
               tags: ['calling'],
               entry: { type: 'callTools', params: ({ context: { run_id } }) => ({ run_id }) },
               // No other call depends on a report, so this does not enter the state again.
               on: { 'run.tool_reported': { guard: 'isOfCall' } },
             },
-            awaiting_decision: { tags: ['paused', 'stable'] },
-            awaiting_approval: { tags: ['paused'] },
+            awaiting_decision: {
+              meta: { says: ['warn', 'A tool was cut off. You decide what becomes of its call.'] },
+              tags: ['paused', 'stable'],
+            },
+            awaiting_approval: {
+              meta: { says: ['warn', 'The model wants to call a tool, and needs your approval.'] },
+              tags: ['paused'],
+            },
           },
         },
         attempting: {
@@ -182,7 +194,10 @@ const chart = setup({
               },
               states: {
                 starting: {
-                  meta: { deadline: 'first_output' },
+                  meta: {
+                    says: ['active', 'It was sent to the model, and waits for the first token.'],
+                    deadline: 'first_output',
+                  },
                   entry: {
                     type: 'startAttempt',
                     params: ({ context: { run_id, attempt } }) => ({ run_id, attempt }),
@@ -201,7 +216,7 @@ const chart = setup({
                   },
                 },
                 streaming: {
-                  meta: { deadline: 'idle' },
+                  meta: { says: ['active', 'The model answers.'], deadline: 'idle' },
                   on: {
                     'run.output_appended': { guard: 'isThisAttempt' },
                     'run.deadline_passed': {
@@ -213,7 +228,10 @@ const chart = setup({
               },
             },
             backoff: {
-              meta: { deadline: 'retry' },
+              meta: {
+                says: ['warn', 'An attempt failed. It tries again soon.'],
+                deadline: 'retry',
+              },
               on: { 'run.started': { guard: 'isNextAttempt', target: 'working' } },
             },
           },
@@ -226,6 +244,7 @@ const chart = setup({
       initial: 'by_request',
       states: {
         by_request: {
+          meta: { says: ['warn', 'You cancelled it. Its work ends.'] },
           entry: {
             type: 'stopAttempt',
             params: ({ context: { run_id } }) => ({ run_id, outcome: 'cancelled' }),
@@ -233,6 +252,7 @@ const chart = setup({
           on: { 'run.cancelled': '#run.cancelled' },
         },
         by_deadline: {
+          meta: { says: ['warn', 'Its time is over. Its work ends.'] },
           entry: {
             type: 'stopAttempt',
             params: ({ context: { run_id } }) => ({ run_id, outcome: 'timed_out' }),
@@ -240,6 +260,7 @@ const chart = setup({
           on: { 'run.timed_out': '#run.timed_out' },
         },
         by_stop: {
+          meta: { says: ['warn', 'The daemon stops. Its work ends.'] },
           entry: {
             type: 'stopAttempt',
             params: ({ context: { run_id } }) => ({ run_id, outcome: 'interrupted' }),
@@ -254,14 +275,26 @@ const chart = setup({
         },
       },
     },
-    completed: { type: 'final' },
-    failed: { type: 'final' },
-    cancelled: { type: 'final' },
-    timed_out: { type: 'final' },
-    interrupted: { type: 'final' },
+    completed: { meta: { says: ['good', 'The answer is complete.'] }, type: 'final' },
+    failed: { meta: { says: ['bad', 'It failed.'] }, type: 'final' },
+    cancelled: { meta: { says: ['plain', 'It was cancelled.'] }, type: 'final' },
+    timed_out: { meta: { says: ['bad', 'It took longer than it may.'] }, type: 'final' },
+    interrupted: {
+      meta: { says: ['bad', 'It was cut off and was not continued.'] },
+      type: 'final',
+    },
   },
 });
 
 export type RunSnapshot = SnapshotFrom<typeof chart>;
+
+/** The state of a run as users list it. One that `RUN_STATES` lacks is refused here. */
+export function runState(snapshot: RunSnapshot): RunState {
+  return stateName(snapshot) as Outer<RunSnapshot['value']>;
+}
+
+/** What is around the states in `open` are groups, so these are outer states. */
+type Outer<V> = V extends string ? V : V extends { open: infer Inner } ? Leaf<Inner> : keyof V;
+type Leaf<V> = V extends string ? V : { [K in keyof V]: Leaf<V[K]> }[keyof V];
 
 export const runMachine = withRules(chart, { evolve, deadlines: runDeadlines });

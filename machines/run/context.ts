@@ -15,6 +15,8 @@ import {
   type SourceRequest,
 } from '../../src/contract/messages/parts.ts';
 import type { FinishReason } from '../../src/contract/run.ts';
+import type { OnlyRecorded } from '../../src/contract/run-events.ts';
+import { RUN_ENDS, TIMEOUT_ERROR } from '../../src/contract/words.ts';
 import type { Failure } from '../events.ts';
 import { isToBlame } from '../retry.ts';
 import type { ToolCall } from '../tool-call.ts';
@@ -22,16 +24,9 @@ import { callsAfter, callsIn, type Phase, phaseOf, type Turn } from './turns.ts'
 
 export type { Completion, DeadlineName, FinishReason, Recovery, RunCreated, RunEvent, Usage };
 
-const TERMINAL = [
-  'run.completed',
-  'run.failed',
-  'run.cancelled',
-  'run.timed_out',
-  'run.interrupted',
-] as const satisfies RunEvent['type'][];
-const ENDS: ReadonlySet<string> = new Set(TERMINAL);
+const ENDS: ReadonlySet<string> = new Set(RUN_ENDS.map((end): RunEvent['type'] => `run.${end}`));
 /** The events with which a run begins or ends. */
-export const BOUNDS: readonly string[] = ['run.accepted', ...TERMINAL];
+export const BOUNDS: readonly string[] = ['run.accepted', ...ENDS];
 
 /** Whether an event of this type ends a run. */
 export function isTerminalEvent(type: string): boolean {
@@ -213,13 +208,6 @@ export function newContext(input: RunCreated): RunContext {
   };
 }
 
-export const TIMEOUT_ERROR: Readonly<Record<string, string>> = {
-  queue: 'The run waited too long in the queue.',
-  total: 'The run took longer than its time limit.',
-  first_output: 'The provider did not begin to answer in time.',
-  idle: 'The provider stopped sending in the middle of its answer.',
-};
-
 /** Who cancels a run that the daemon accepted and then refuses, because the disk is full. */
 export const CANCELLED_BY_DISK_FULL = 'store_full';
 
@@ -328,7 +316,8 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
     case 'run.timed_out':
       return { ended_at: event.at };
     default:
-      return event satisfies never;
+      event satisfies { type: OnlyRecorded };
+      return {};
   }
 }
 

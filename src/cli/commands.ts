@@ -1,5 +1,5 @@
 import { optionRows, options } from '../contract/options.ts';
-import { runFilters } from '../contract/words.ts';
+import { POLICY_WORDS, runFilters } from '../contract/words.ts';
 
 /**
  * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are
@@ -134,7 +134,7 @@ const mcpFlags: FlagSpec[] = [
   ),
   flag('cwd <folder>', 'Its working folder. By default it has its own.'),
   flag('trusted', 'Trust the descriptions that its tools give of themselves.'),
-  flag('policy <policy>', 'The decision about calls without a rule: allow, ask or deny.'),
+  flag('policy <policy>', `The decision about calls without a rule: ${POLICY_WORDS}.`),
 ];
 
 /** Who answers. */

@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join } from 'node:path';
-import { TOOL_POLICIES, type ToolPolicy } from '../contract/words.ts';
+import { POLICY_WORDS, TOOL_POLICIES, type ToolPolicy } from '../contract/words.ts';
 import { SvcError } from '../errors.ts';
 import { MCP_SERVERS_MAX } from '../limits.ts';
 import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
@@ -213,9 +213,9 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
   if (own === null) return 'svc must be an object';
   const { trusted = built_in !== null, policy = null } = own;
   if (typeof trusted !== 'boolean') return 'svc.trusted must be true or false';
-  if (policy !== null && !isPolicy(policy)) return 'svc.policy must be allow, ask or deny';
+  if (policy !== null && !isPolicy(policy)) return `svc.policy must be ${POLICY_WORDS}`;
   const tools = readRules(own.tools ?? {});
-  if (tools === null) return 'svc.tools must be an object of allow, ask or deny by tool';
+  if (tools === null) return `svc.tools must be an object of ${POLICY_WORDS} by tool`;
   return {
     command: isProgram ? [command as string, ...words] : null,
     built_in,

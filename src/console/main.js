@@ -5,6 +5,7 @@ import { followChosen } from './state/chosen-run.js';
 import { lookAround } from './state/look.js';
 import { changed } from './state/model.js';
 import { followPresent } from './state/present.js';
+import { loadMeanings } from './state/tone.js';
 import { followApprovals, mountApprovals } from './views/approvals-view.js';
 import { mountAsk } from './views/ask-view.js';
 import { mountChat } from './views/chat-view.js';
@@ -32,6 +33,8 @@ import { mountTime } from './views/time-view.js';
 let streams = new AbortController();
 streams.abort();
 
+// Without them states have no colour and no words.
+await loadMeanings().catch(() => {});
 for (const mount of [
   mountDaemon,
   mountTime,

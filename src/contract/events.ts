@@ -6,15 +6,15 @@ import type {
   MessagePart,
   Opaque,
   OutputKind,
-  SourceRequest,
   TokenLogprob,
 } from './messages/parts.ts';
 import { type AnswerOptions, type Options, optionRows } from './options.ts';
 import { completion, type FinishReason } from './run.ts';
-import type { RECOVERIES, ToolPolicy } from './words.ts';
+import { type RunEventType, runEvents } from './run-events.ts';
+import type { RECOVERIES } from './words.ts';
 
 /**
- * The fields of a run's events: the types of the machine are made of these schemas.
+ * The schemas and types of a run's events, made of the rows in `run-events.ts`.
  *
  * Our own log is not checked. A file of a run is, so that nothing breaks its fold and its messages.
  * Fields that a schema does not have are accepted: another version may have recorded them.
@@ -37,6 +37,7 @@ const unread = <T>() => v.optional(v.any()) as unknown as v.GenericSchema<T>;
 const unreadAll = <E extends v.ObjectEntries>(entries: E) =>
   Object.fromEntries(Object.keys(entries).map((name) => [name, v.optional(v.any())])) as E;
 const absentOr = <S extends v.GenericSchema>(schema: S) => v.exactOptional(schema);
+const nullOr = <S extends v.GenericSchema>(schema: S) => v.nullable(schema);
 const list = <S extends v.GenericSchema>(item: S) =>
   v.array(item) as unknown as v.GenericSchema<readonly v.InferOutput<S>[]>;
 
@@ -209,136 +210,35 @@ export const completed = v.object({
 });
 export type Completion = v.InferOutput<typeof completed>;
 
-const events = {
-  'run.accepted': v.object({
-    run_id: text,
-    /** Its provider, model and cloud are the first target. */
-    request,
-    /** What the first target costs. Absent: it has no price. */
-    price: absentOr(price),
-    /** The client, for the fair queue. */
-    client: text,
-    idempotency_key: v.nullable(text),
-    /** SHA-256 of the request, so a key cannot be reused for another request. */
-    request_digest: absentOr(v.nullable(text)),
-    /** Names the span of the client that asked, in the form of the W3C. */
-    traceparent: absentOr(text),
-    /** Name of the token that the request was sent with. Absent: the token of the home. */
-    asked_by: absentOr(unread<string>()),
-    /** How an application asked: what its API needs to describe the run later. */
-    asked_as: absentOr(unread<SourceRequest>()),
-    /** The client's own labels. */
-    metadata: absentOr(unread<Readonly<Record<string, string>>>()),
-    /** The first run of its conversation. Absent: it is the first one itself. */
-    conversation: absentOr(text),
-    /** The run whose answer it follows. Its messages begin with those of that run. */
-    continues: absentOr(text),
-    /** Names of the other tokens that asked turns whose texts it repeats. */
-    turns_of: absentOr(unread<readonly string[]>()),
-    /** Where the client was, such as a folder. */
-    origin: absentOr(text),
-    recovery: absentOr(word<Recovery>()),
-    /** The model is called once more if its answer does not have the requested form. */
-    ask_again: absentOr(flag),
-    /** Its provider can continue from recorded tokens. */
-    resumable: absentOr(flag),
-    /** `omitted`: the log lacks the prompt, so only the current process can answer it. */
-    content: absentOr(word<'omitted'>()),
-    /** The targets after the first one, in their order. */
-    fallbacks: absentOr(list(target)),
-    max_attempts: number,
-    /**
-     * Attempts at a target that another one follows. Logs without it are older than
-     * `run.sent_to_cloud`.
-     */
-    target_attempts: absentOr(number),
-    /** How often the run may lose its work without new text in between. */
-    max_losses: absentOr(number),
-    queue_deadline_at: number,
-    deadline_at: number,
-    /** Longest wait for the first output of an attempt, including the load of the model. */
-    first_output_ms: number,
-    /** Longest silence between two outputs. */
-    idle_ms: number,
-    /** Longest wait for the work to stop after a cancel. */
-    cancel_grace_ms: number,
-  }),
-  /**
-   * `resumes`: it continues after the recorded output. Otherwise that output is discarded. `turn`:
-   * how many turns of the model are complete.
-   */
-  'run.started': v.object({ attempt: number, resumes: absentOr(flag), turn: absentOr(number) }),
-  'run.output_appended': output,
-  'run.completed': v.object({ attempt: number, ...completed.entries }),
-  /** A turn of the model is complete, and svc carries out the tools that it calls. */
-  'run.turn_completed': v.object({ attempt: number, usage }),
-  /** The answer does not have the requested form. It becomes a turn, and one more follows. */
-  'run.asked_again': v.object({ attempt: number, usage, form_problem: absentOr(text) }),
-  /** svc knows the tool. `approve_until`: when a call that waits for an approval is denied. */
-  'run.tool_requested': v.object({
-    call: number,
-    server: text,
-    tool: text,
-    arguments: text,
-    approval: word<ToolPolicy>(),
-    approve_until: absentOr(number),
-    repeatable: absentOr(flag),
-    /** Of the tool as it was. A person allows this one, and no other. */
-    digest: absentOr(text),
-    /** The description of the tool, if a person decides. */
-    description: absentOr(text),
-  }),
-  /** `by`: the configuration (`policy`), or who decided. */
-  'run.tool_allowed': v.object({ call: number, by: text }),
-  'run.tool_denied': v.object({ call: number, by: text, reason: text }),
-  /** The call may begin now: this is recorded before the server hears of it. */
-  'run.tool_started': v.object({ call: number, time_limit_at: number }),
-  /** The last words of its server about a call that works, with its progress. */
-  'run.tool_reported': v.object({ call: number, text }),
-  /** `media`: files of the result. The text has a line for each. */
-  'run.tool_finished': v.object({
-    call: number,
-    text,
-    is_error: flag,
-    media: absentOr(list(file)),
-  }),
-  /** The result of a call that was started cannot come any more. */
-  'run.tool_lost': v.object({ call: number, error: failure }),
-  /**
-   * A person decides about a lost call. `result`: `text` is its result. `skip`: it has no result.
-   */
-  'run.tool_decided': v.object({
-    call: number,
-    decision: word<'repeat' | 'result' | 'skip'>(),
-    by: text,
-    text: absentOr(text),
-  }),
-  /** `next`: the run moves to this target. Otherwise it retries the present one. */
-  'run.attempt_failed': v.object({
-    attempt: number,
-    error: failure,
-    retry_at: number,
-    next: absentOr(target),
-  }),
-  /** The prompt leaves this machine. It is recorded before the first byte leaves. */
-  'run.sent_to_cloud': v.object({ attempt: number, provider: text, model: text, bytes: number }),
-  'run.failed': v.object({ attempt: number, error: failure }),
-  /**
-   * The work was lost or stopped before the answer was complete, and the run waits to resume.
-   * `computing`: how many runs the engine computed when it died, including this one. 0: it computed
-   * none of them, as while it loads, or was stopped for another reason. Absent: no engine died, or
-   * the log is old.
-   */
-  'run.suspended': v.object({ attempt: number, error: failure, computing: absentOr(number) }),
-  /** Found unfinished by a later boot. The time between the boots counts for no deadline. */
-  'run.recovered': v.object({ downtime_ms: number }),
-  'run.cancel_requested': v.object({ by: text }),
-  'run.deadline_passed': v.object({ deadline: word<DeadlineName>(), error: absentOr(failure) }),
-  'run.interrupt_requested': v.object({ reason: text }),
-  'run.cancelled': v.object({ forced: flag }),
-  'run.timed_out': v.object({ forced: flag }),
-  'run.interrupted': v.object({ error: failure }),
+/** Of what the fields of an event are made. */
+const eventFields = {
+  text,
+  flag,
+  number,
+  word,
+  unread,
+  absentOr,
+  list,
+  nullOr,
+  request,
+  price,
+  target,
+  failure,
+  usage,
+  file,
+  output,
+  completed,
 };
+export type EventFields = typeof eventFields;
+
+type Schemas = {
+  [T in RunEventType]: v.ObjectSchema<ReturnType<(typeof runEvents)[T]['fields']>, undefined>;
+};
+/** By the type of the event. */
+export const runEventSchemas = Object.fromEntries(
+  Object.entries(runEvents).map(([type, { fields }]) => [type, v.object(fields(eventFields))]),
+) as unknown as Schemas;
+
 export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 
 export type EventOf<T extends string, D = unknown> = {
@@ -346,11 +246,9 @@ export type EventOf<T extends string, D = unknown> = {
   readonly at: number;
 } & Readonly<D>;
 
-type Events = {
-  [T in keyof typeof events]: EventOf<T, v.InferOutput<(typeof events)[T]>>;
-};
+type Events = { [T in RunEventType]: EventOf<T, v.InferOutput<Schemas[T]>> };
 export type RunCreated = Events['run.accepted'];
-export type RunEvent = Events[Exclude<keyof Events, 'run.accepted'>];
+export type RunEvent = Events[Exclude<RunEventType, 'run.accepted'>];
 
 /** What is wrong with an event of a file, as the end of a sentence; null when nothing is. */
 export function checkRunEvent(
@@ -362,6 +260,6 @@ export function checkRunEvent(
   if (isFirst !== (type === 'run.accepted'))
     return isFirst ? 'is not the acceptance of the run' : 'accepts the run again';
   if (isFirst && data.run_id !== run_id) return 'is of another run';
-  const { issues } = v.safeParse(events[type as keyof Events], data, { abortEarly: true });
+  const { issues } = v.safeParse(runEventSchemas[type as RunEventType], data, { abortEarly: true });
   return issues === undefined ? null : `(${type}) has no right ${issues[0].path?.[0]?.key}`;
 }

@@ -3,7 +3,11 @@
  * options and limits take long to build.
  */
 
-/** The states of a run, by which runs are listed. The last five are its ends. */
+/** The states in which a run has ended. Its last event has the same name. */
+export const RUN_ENDS = ['completed', 'failed', 'cancelled', 'interrupted', 'timed_out'] as const;
+export type RunEnd = (typeof RUN_ENDS)[number];
+
+/** The states of a run, by which runs are listed. `machines/run/chart.ts` refuses another one. */
 export const RUN_STATES = [
   'queued',
   'starting',
@@ -15,12 +19,9 @@ export const RUN_STATES = [
   'awaiting_decision',
   'continuing',
   'cancelling',
-  'completed',
-  'failed',
-  'cancelled',
-  'interrupted',
-  'timed_out',
+  ...RUN_ENDS,
 ] as const;
+export type RunState = (typeof RUN_STATES)[number];
 
 /** What a run may ask for if it is cut off. */
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
@@ -28,6 +29,20 @@ export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 /** The policy for a tool call: carry it out, ask a person, or deny it. */
 export const TOOL_POLICIES = ['allow', 'ask', 'deny'] as const;
 export type ToolPolicy = (typeof TOOL_POLICIES)[number];
+/** As a message names them: `allow, ask or deny`. */
+export const POLICY_WORDS = listWithOr(TOOL_POLICIES);
+
+export function listWithOr(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}
+
+/** What a run says when one of its time limits has passed. */
+export const TIMEOUT_ERROR: Readonly<Record<string, string>> = {
+  queue: 'The run waited too long in the queue.',
+  total: 'The run took longer than its time limit.',
+  first_output: 'The provider did not begin to answer in time.',
+  idle: 'The provider stopped sending in the middle of its answer.',
+};
 
 /** The scope of a token, from seeing all to changing everything. */
 export const SCOPES = ['read', 'run', 'approve', 'admin'] as const;

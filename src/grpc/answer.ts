@@ -1,7 +1,8 @@
 import type { Failure } from '../../machines/events.ts';
-import { isTerminalEvent, TIMEOUT_ERROR } from '../../machines/run/context.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
 import type { RunPage, RunRecord, SearchPage } from '../contract/contract.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../contract/messages/parts.ts';
+import { TIMEOUT_ERROR } from '../contract/words.ts';
 import { fromBody, SvcError } from '../errors.ts';
 import type { StoredEvent } from '../kernel/store/port.ts';
 import type { Grpc } from '../operations/row.ts';

@@ -1,4 +1,5 @@
 import { type OutputPart, textOf } from '../contract/messages/parts.ts';
+import { rowOf } from '../contract/run-events.ts';
 import { redactor } from '../pattern.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from './store/port.ts';
 
@@ -201,18 +202,11 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
     return texts.keepsPieces
       ? data
       : { ...withoutTokens(data), text: '', token_ids: [], chars: String(data.text).length };
-  if (type === 'run.completed' || type === 'run.asked_again') return texts.stripAnswer(data);
-  if (TOOL_TEXTS.has(type)) return texts.ofTool(data);
+  const whose = rowOf(type)?.texts;
+  if (whose === 'answer') return texts.stripAnswer(data);
+  if (whose === 'tool') return texts.ofTool(data);
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
-
-/** Events with the arguments or the result of a tool call. */
-const TOOL_TEXTS: ReadonlySet<string> = new Set([
-  'run.tool_requested',
-  'run.tool_reported',
-  'run.tool_finished',
-  'run.tool_decided',
-]);
 
 function stripRow(whole: RunRow, texts: Texts): RunRow {
   if (whole.record === null && whole.origin === undefined) return whole;

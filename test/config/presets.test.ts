@@ -5,6 +5,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { type Preset, presetProblem, readPresets } from '../../src/config/presets.ts';
+import { type PresetNumberName, presetNumbers } from '../../src/contract/options.ts';
+
+const numbers = Object.fromEntries(
+  Object.entries(presetNumbers).map(([name, { max }]) => [name, max]),
+) as Record<PresetNumberName, number>;
 
 test('every field of a preset is taken as it is', () => {
   const preset: Required<Preset> = {
@@ -19,25 +24,7 @@ test('every field of a preset is taken as it is', () => {
     grammar: 'root ::= "a"',
     tool_servers: ['notes', 'web/get'],
     response_format: { type: 'json', schema: { type: 'object' } },
-    max_tokens: 5,
-    temperature: 0,
-    top_p: 0.5,
-    top_k: 0,
-    min_p: 1,
-    repeat_penalty: 0.1,
-    presence_penalty: 1,
-    frequency_penalty: -1,
-    typical_p: 0.5,
-    top_n_sigma: 1,
-    xtc_probability: 0.5,
-    xtc_threshold: 0.1,
-    dynatemp_range: 0.5,
-    dynatemp_exponent: 2,
-    dry_multiplier: 2,
-    repetition_tokens: 256,
-    seed: 7,
-    context_tokens: 8192,
-    reasoning_budget_tokens: 512,
+    ...numbers,
   };
   assert.equal(readPresets({ all: preset, none: {} }), { all: preset, none: {} });
   assert.is(presetProblem({}), null);

@@ -3,7 +3,11 @@ import * as assert from 'uvu/assert';
 import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
 // @ts-expect-error The console has no types: its files are JavaScript.
-import { toneOf, wordsOf } from '../../src/console/state/tone.js';
+import { loadMeanings, toneOf, wordsOf } from '../../src/console/state/tone.js';
+import { consoleFile } from '../../src/transport/http/console-files.ts';
+
+const served = consoleFile('meanings.js').content.toString('base64');
+await loadMeanings(`data:text/javascript;base64,${served}`);
 
 const TONES = ['good', 'active', 'warn', 'bad', 'plain'];
 

@@ -19,6 +19,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOG_FORMAT, NEW_KINDS } from '../../machines/events.ts';
 import { tryLock } from '../../src/home/file-lock.ts';
 import { SYSTEM } from '../../src/home/platform.ts';
 import { processTree } from '../../src/providers/local/memory-watch.ts';
@@ -41,6 +42,12 @@ interface Context {
 const SUSPENSION = /(mayResumeAttempt: \(\{ context, event \}\) =>)/;
 const GUARD = /(event\.attempt === context\.attempt) \+ 1/;
 
+/** In the program as it is built, behind the table of the kinds. */
+const FORMAT = new RegExp(
+  `(?<name>LOG_FORMAT = |"${NEW_KINDS[LOG_FORMAT]?.at(-1)}"\\]\\}(?:,|;var )[\\w$]+=)${LOG_FORMAT}\\b`,
+);
+const NEXT_FORMAT = LOG_FORMAT + 1;
+
 test.before((context) => {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-builds-'));
   context.folder = folder;
@@ -53,8 +60,8 @@ test.before((context) => {
     last: make('1.2.1', [SUSPENSION, '$1 event.type !== "run.suspended" &&']),
     newer: make(
       '1.3.0',
-      [/(?<name>LOG_FORMAT = |"run\.asked_again"\]\}(?:,|;var )[\w$]+=)7\b/, '$<name>8'],
-      [/\b4: ?\["mcp\."/, '8:["daemon.","plan."],$&'],
+      [FORMAT, `$<name>${NEXT_FORMAT}`],
+      [/\b4: ?\["mcp\."/, `${NEXT_FORMAT}:["daemon.","plan."],$&`],
     ),
     broken: make('1.4.0', [/\blisteners\.bind\(\)/, 'listeners.broken()']),
   };
@@ -245,7 +252,10 @@ test('what ends the way back is said before, and the way back is refused after i
   );
   const back = await svc(context, 'upgrade', '--back');
   assert.is(back.code, 6);
-  assert.match(back.stderr, 'svc 1.0.0 cannot read this log any more: its format is 8');
+  assert.match(
+    back.stderr,
+    `svc 1.0.0 cannot read this log any more: its format is ${NEXT_FORMAT}`,
+  );
   assert.is((await daemonNow(context)).version, '1.3.0');
 });
 

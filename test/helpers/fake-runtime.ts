@@ -13,6 +13,7 @@ import type {
   StatusRecord,
 } from '../../src/contract/contract.ts';
 import { shortMessages } from '../../src/contract/messages/parts.ts';
+import { run } from '../../src/contract/run.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { EventSlice, PageForm, Sized } from '../../src/kernel/event-pages.ts';
 import { EventPage } from '../../src/kernel/event-pages.ts';
@@ -24,6 +25,7 @@ import {
 import type { HomeRuntime, Runtime } from '../../src/operations/port.ts';
 import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';
 import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
+import { madeOf } from './made-of.ts';
 
 type Part = {
   [P in keyof Runtime]: Runtime[P] extends (...given: never[]) => unknown ? never : P;
@@ -233,7 +235,7 @@ export function fakeRuntime(): FakeRuntime {
       fake.propose(stop);
       return position();
     },
-    runs: {
+    runs: partly<Runtime['runs']>({
       made: {} as never,
       conversations: {} as never,
       askerOf: async () => null,
@@ -252,7 +254,6 @@ export function fakeRuntime(): FakeRuntime {
         const { length } = JSON.stringify(input.messages ?? input.prompt);
         return { input_tokens: length, uncounted: null };
       },
-      readPrompt: () => Promise.reject(new Error('not here')),
       async get(id) {
         note('runs.get');
         return { ...find(id).record };
@@ -261,8 +262,6 @@ export function fakeRuntime(): FakeRuntime {
       failure: async (id) => errorOfRun({ ...find(id).record }, NOW),
       find: async (written) => written,
       search: async () => ({ runs: [], next: null }),
-      usageOf: () => Promise.reject(new Error('not here')),
-      listConversations: () => Promise.reject(new Error('not here')),
       async show(id) {
         note('runs.show');
         return { ...find(id).record };
@@ -339,12 +338,9 @@ export function fakeRuntime(): FakeRuntime {
         runs.delete(id);
         return {};
       },
-    },
+    }),
     queue: { watch: () => {} },
-    embeddings: {
-      rerank: () => Promise.reject(new Error('not here')),
-      read: () => Promise.reject(new Error('not here')),
-      pass: () => Promise.reject(new Error('not here')),
+    embeddings: partly<Runtime['embeddings']>({
       async embed({ texts, model, provider, dimensions }) {
         note('embeddings.embed');
         return {
@@ -354,32 +350,19 @@ export function fakeRuntime(): FakeRuntime {
           model: model ?? 'svc-mini',
         };
       },
-    },
-    mcp: {
-      list: () => ({ servers: [], problem: null }),
-      show: () => Promise.reject(new Error('not here')),
-      stop() {},
-      allowAlways: () => Promise.reject(new Error('not here')),
-    },
-    providers: {
+    }),
+    mcp: partly<Runtime['mcp']>({ list: () => ({ servers: [], problem: null }), stop() {} }),
+    providers: partly<Runtime['providers']>({
       list() {
         note('providers.list');
         return fake.providerRecords;
       },
-      add: () => Promise.reject(new Error('not here')),
-      set: () => Promise.reject(new Error('not here')),
-      use: () => Promise.reject(new Error('not here')),
-      remove: () => Promise.reject(new Error('not here')),
-      rereadKey: () => Promise.reject(new Error('not here')),
-      test: () => Promise.reject(new Error('not here')),
-    },
-    models: {
+    }),
+    models: partly<Runtime['models']>({
       next: () => ({ provider: 'local', model: 'tiny', cloud: false }),
       aliases: () => ({}),
       isFile: () => false,
       presetOf: () => ({}),
-      create: () => Promise.reject(new Error('not here')),
-      createFrom: () => Promise.reject(new Error('not here')),
       async list() {
         note('models.list');
         const rest = {
@@ -403,40 +386,21 @@ export function fakeRuntime(): FakeRuntime {
           },
         ];
       },
-      show: () => Promise.reject(new Error('not here')),
-      find: () => Promise.reject(new Error('not here')),
-      remove: () => Promise.reject(new Error('not here')),
-      place: () => Promise.reject(new Error('not here')),
-      use: () => Promise.reject(new Error('not here')),
-      setAlias: () => Promise.reject(new Error('not here')),
-    },
+    }),
     nodes: {
       list: async () => ({ nodes: [] }),
       drain: () => Promise.reject(new SvcError('node_unknown')),
     },
-    loads: {
+    loads: partly<Runtime['loads']>({
       watch: () => () => {},
       list: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
-      load: () => Promise.reject(new Error('not here')),
-      unload: () => Promise.reject(new Error('not here')),
-      release: () => Promise.reject(new Error('not here')),
       isLocal: () => true,
       continuesTexts: () => false,
       keep: async () => {},
-    },
-    pulls: {
-      import: () => Promise.reject(new Error('not here')),
-      search: () => Promise.reject(new Error('not here')),
-      pull: () => {
-        throw new Error('not here');
-      },
-      cancel: () => Promise.reject(new Error('not here')),
-    },
-    history: {
+    }),
+    pulls: partly<Runtime['pulls']>({}),
+    history: partly<Runtime['history']>({
       machines: () => ({ machines: [], seq }),
-      snapshot: () => Promise.reject(new Error('not here')),
-      runAt: () => Promise.reject(new Error('not here')),
-      whyRun: () => Promise.reject(new Error('not here')),
       async *exportRun() {
         yield '{}';
         throw new Error('not here');
@@ -445,9 +409,7 @@ export function fakeRuntime(): FakeRuntime {
         yield* [];
         throw new Error('not here');
       },
-      readStream: () => Promise.reject(new Error('not here')),
-      readLog: () => Promise.reject(new Error('not here')),
-    },
+    }),
   };
   return fake;
 }
@@ -458,28 +420,28 @@ function sliceOf<B extends Sized>(event: EventRecord, form: PageForm<B>): EventS
   return { page, events: page.events };
 }
 
+/** A part with the methods that tests use. Any other one refuses. */
+function partly<P extends object>(used: Partial<P>): P {
+  const refuse = () => Promise.reject(new Error('not here'));
+  return new Proxy(used, {
+    get: (methods, name) => Reflect.get(methods, name) ?? (name === 'then' ? undefined : refuse),
+  }) as P;
+}
+
 function newRun(id: string, input: RunInput): RunRecord {
   return {
+    ...madeOf(run),
     id,
-    state: 'queued',
     provider: input.provider ?? 'local',
     model: [input.model ?? 'svc-mini'].flat()[0] ?? '',
     cloud: input.cloud ?? false,
     prompt: input.prompt ?? '',
     system: input.system ?? null,
     output: '',
-    finish_reason: null,
-    usage: { input_tokens: null, output_tokens: null },
     queue_position: 1,
-    attempts: 0,
     created_at: new Date(NOW).toISOString(),
-    started_at: null,
-    first_output_at: null,
-    ended_at: null,
-    error: null,
     idempotency_key: input.idempotency_key ?? null,
     client: input.client ?? 'test',
     recovery: input.recovery ?? 'resume',
-    seq: 0,
   };
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type CreationEvent, SCHEMA_VERSION } from '../../machines/events.ts';
 import { init, statePath, step } from '../../machines/step.ts';
@@ -16,7 +16,7 @@ import { startHeld } from './walk-run.ts';
 /**
  * Records a golden log: `node test/walk/golden.ts <name>` runs a few boots of the built program. It
  * writes their events to test/fixtures/logs/<name>.jsonl, and the folded states beside them. With
- * `--every-kind`, the log is made from the graphs of the machines, and has each kind of event.
+ * `--every-kind`, the log gets the kinds of event that it lacks, from the graphs of the machines.
  * Done once for each released version, never again.
  */
 
@@ -84,10 +84,11 @@ async function record(): Promise<StoredEvent[]> {
   }
 }
 
-/** For each machine, few short streams that together have each kind of its events. */
-function everyKind(): StoredEvent[] {
-  const seen = new Set<string>();
-  const log: StoredEvent[] = [];
+/** The log, and few short streams of each machine with the kinds of its events that it lacks. */
+function everyKind(file: string): StoredEvent[] {
+  const text = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  const log = text.split('\n').flatMap((line): StoredEvent[] => (line ? [JSON.parse(line)] : []));
+  const seen = new Set<string>(log.map(({ type }) => type));
   for (const { machine, created } of models.filter(({ machine: { id } }) => id in KEYS)) {
     const ways = coverOf(models.find((one) => one.created === created) as Model).accepted.map(
       ({ from, event }) => [created, ...from.path, event] as CreationEvent[],
@@ -122,7 +123,7 @@ const KEYS: Readonly<Record<string, string>> = {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , name = 'unnamed', how] = process.argv;
-  const events = how === '--every-kind' ? everyKind() : await record();
+  const events = how === '--every-kind' ? everyKind(`${LOGS}/${name}.jsonl`) : await record();
   mkdirSync(LOGS, { recursive: true });
   // The fixtures do not name this machine or its paths.
   const lines = events.map((event) =>

@@ -1,11 +1,14 @@
 import { resolve } from 'node:path';
 import { BUILT_IN, isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../config/mcp-file.ts';
+import { listWithOr, POLICY_WORDS, TOOL_POLICIES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
 import { askHome } from '../connect/home.ts';
 import type { Flags } from '../context.ts';
 import { listFlag, textFlag } from '../parse/flag-values.ts';
+
+const RULES = listWithOr(TOOL_POLICIES.map((policy) => `<tool>=${policy}`));
 
 /** The server of the file with the changes that the flags say. Throws usage. */
 export function withFlags(
@@ -15,10 +18,10 @@ export function withFlags(
 ): Record<string, unknown> {
   const svc = asRecord(server.svc);
   const policy = textFlag(flags, 'policy');
-  if (policy !== undefined && !isPolicy(policy)) throw flagErrorOf('policy', 'allow, ask or deny');
+  if (policy !== undefined && !isPolicy(policy)) throw flagErrorOf('policy', POLICY_WORDS);
   const trusted = flags.trusted === true ? true : flags.untrusted === true ? false : svc.trusted;
   const tools = pairs(flags, 'tool', (tool, rule) => {
-    if (!isPolicy(rule)) throw flagErrorOf('tool', '<tool>=allow, <tool>=ask or <tool>=deny');
+    if (!isPolicy(rule)) throw flagErrorOf('tool', RULES);
     return [tool, rule];
   });
   const env = pairs(flags, 'env', (name, value) => [name, value ?? `\${env:${name}}`]);

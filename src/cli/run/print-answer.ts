@@ -1,4 +1,5 @@
-import { errors, formError, fromBody, SvcError } from '../../errors.ts';
+import type { RunEnd } from '../../contract/words.ts';
+import { type ErrorCode, formError, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, toPlain } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { WordWrap } from '../../logs/word-wrap.ts';
@@ -221,12 +222,15 @@ export function endingOf(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>
     const flaw = flawOf(run, seen);
     return { exit: flaw?.spec.exit ?? 0, error: flaw };
   }
-  const cause = withTypedHint(error === null ? fallbackErrorOf(state) : fromBody(error), 'run');
+  const code = END_ERROR[state as keyof typeof END_ERROR] ?? 'provider_failed';
+  const cause = withTypedHint(error === null ? new SvcError(code) : fromBody(error), 'run');
   const isKept = output !== '' && !cause.message.includes(KEPT);
   const shown = new SvcError(cause.code, isKept ? `${cause.message} ${KEPT}` : cause.message, {
     hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
   });
-  return { exit: EXIT[state] ?? cause.spec.exit, error: shown };
+  // Every other end has one exit code for all its causes.
+  const { spec } = code === 'provider_failed' ? cause : new SvcError(code);
+  return { exit: spec.exit, error: shown };
 }
 
 /** Some causes say it themselves. */
@@ -291,18 +295,13 @@ function cutAsAsked(maxTokens: Printing['maxTokens']): string {
   return `The answer ends at ${bound}, so it may be incomplete.`;
 }
 
-/** States with one exit code for every cause. */
-const EXIT: Record<string, number> = {
-  cancelled: errors.run_cancelled.exit,
-  timed_out: errors.run_timed_out.exit,
-  interrupted: errors.run_interrupted.exit,
-};
-
-function fallbackErrorOf(state: string): SvcError {
-  if (state === 'cancelled') return new SvcError('run_cancelled');
-  if (state === 'timed_out') return new SvcError('run_timed_out');
-  return new SvcError(state === 'interrupted' ? 'run_interrupted' : 'provider_failed');
-}
+/** The error of an end without an answer, if the run names none. */
+const END_ERROR = {
+  cancelled: 'run_cancelled',
+  timed_out: 'run_timed_out',
+  interrupted: 'run_interrupted',
+  failed: 'provider_failed',
+} as const satisfies Record<Exclude<RunEnd, 'completed'>, ErrorCode>;
 
 /**
  * The thoughts of the model before its answer, dim on stderr. Only a terminal shows them:

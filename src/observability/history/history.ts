@@ -5,6 +5,7 @@ import type {
   RunWhyRecord,
   StateSnapshot,
 } from '../../contract/contract.ts';
+import { clock } from '../../contract/event-words.ts';
 import { SvcError } from '../../errors.ts';
 import type { EventPages, EventSlice, Sized } from '../../kernel/event-pages.ts';
 import type { RunFollowing } from '../../kernel/feed.ts';
@@ -15,7 +16,6 @@ import type { Placement } from '../../runtime/placement.ts';
 import { DaemonStates } from './daemon-states.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
-import { clock } from './sentences.ts';
 import { runAt, snapshotAt } from './state-at.ts';
 import { type CurrentSources, currentSnapshot } from './state-now.ts';
 import { whyRun } from './why.ts';

@@ -2,12 +2,13 @@ import { shownTarget } from '../../../machines/failover.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
+import { clock, day } from '../../contract/event-words.ts';
 import type { Target } from '../../contract/events.ts';
 import { countOpaque, partsIn } from '../../contract/messages/parts.ts';
+import { sentence } from '../../contract/run-events.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../kernel/store/port.ts';
 import { toRecord } from '../../runtime/runs/event-record.ts';
-import { clock, day, sentence } from './sentences.ts';
 
 const OUTPUT = 'run.output_appended';
 

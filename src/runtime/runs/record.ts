@@ -1,10 +1,10 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure } from '../../../machines/events.ts';
 import { targetName } from '../../../machines/failover.ts';
-import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import { type RunSnapshot, runState } from '../../../machines/run/chart.ts';
 import type { FailedAttempt } from '../../../machines/run/context.ts';
 import { messagesIn } from '../../../machines/run/turns.ts';
-import { isIn, stateName } from '../../../machines/step.ts';
+import { isIn } from '../../../machines/step.ts';
 import { isoTime } from '../../async/clock.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import type { Completion } from '../../contract/events.ts';
@@ -36,10 +36,9 @@ export function runRecord(
 ): RunRecord {
   const { context } = snapshot;
   const { request } = context;
-  const end: RunEnd = context.completion ?? NO_END;
   return {
     id: context.run_id,
-    state: stateName(snapshot) as RunRecord['state'],
+    state: runState(snapshot),
     provider: request.provider,
     model: request.model,
     cloud: request.cloud,
@@ -48,13 +47,7 @@ export function runRecord(
     ...conversation(request),
     output: context.output,
     ...(context.parts.length === 0 ? {} : { output_parts: [...context.parts] }),
-    finish_reason: end.finish_reason,
-    ...(end.stop_sequence === undefined ? {} : { stop_sequence: end.stop_sequence }),
-    ...(end.load_ms === undefined ? {} : { load_ms: end.load_ms }),
-    ...(end.form === undefined ? {} : { form: end.form }),
-    ...(end.form_problem === undefined ? {} : { form_problem: end.form_problem }),
-    usage: end.usage,
-    ...speedIn(context),
+    ...endOf(context),
     ...turnsOf(context),
     queue_position,
     attempts: context.attempt,
@@ -80,9 +73,15 @@ export function runRecord(
   };
 }
 
-function speedIn(context: RunSnapshot['context']): Partial<RunRecord> {
+/** How the answer ended. A speed is shown rounded, and may be known without a report of it. */
+function endOf(context: RunSnapshot['context']): RunEnd {
+  const end: RunEnd = context.completion ?? NO_END;
   const speed = speedOf(context);
-  return speed === null ? NOTHING : { tokens_per_second: speed };
+  const names = END_FIELDS.filter((name) => end[name] !== undefined);
+  return {
+    ...(Object.fromEntries(names.map((name) => [name, end[name]])) as RunEnd),
+    ...(speed === null ? {} : { tokens_per_second: speed }),
+  };
 }
 
 /** The messages of the model and the tools before the present answer. */
@@ -160,6 +159,16 @@ const NOTHING: Partial<RunRecord> = {};
 /** Which fields of a record say how its answer ended. */
 type RunEnd = Pick<RunRecord, keyof Completion>;
 const NO_END: RunEnd = { finish_reason: null, usage: { input_tokens: null, output_tokens: null } };
+/** All of them but the speed, in the order of the record. */
+const END_FIELDS = Object.keys({
+  finish_reason: true,
+  stop_sequence: true,
+  load_ms: true,
+  tool_form: true,
+  form: true,
+  form_problem: true,
+  usage: true,
+} satisfies Record<Exclude<keyof Completion, 'tokens_per_second'>, true>) as (keyof RunEnd)[];
 
 type Recorded = NonNullable<RunRecord['messages']>;
 
@@ -203,7 +212,7 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
   const record = finished ? runRecord(snapshot, seq) : null;
   return {
     run_id: context.run_id,
-    state: stateName(snapshot),
+    state: runState(snapshot),
     finished,
     provider: context.request.provider,
     model: context.request.model,

@@ -278,12 +278,9 @@ function lostText({ losses, starts, name }: ToolCall): string {
 const SAME_MAX = 3;
 
 function decisionOf(call: number, approval: Exclude<ToolPolicy, 'ask'>): NewEvent<RunEvent> {
-  return approval === 'allow'
-    ? { type: 'run.tool_allowed', call, by: 'policy' }
-    : {
-        type: 'run.tool_denied',
-        call,
-        by: 'policy',
-        reason: 'The configuration does not allow this tool.',
-      };
+  if (approval === 'allow') return { type: 'run.tool_allowed', call, by: 'policy' };
+  // A log may have a policy of a newer version: it denies.
+  approval satisfies 'deny';
+  const reason = 'The configuration does not allow this tool.';
+  return { type: 'run.tool_denied', call, by: 'policy', reason };
 }

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { machines } from '../../../machines/all.ts';
+import { meaningsOf } from '../../../machines/describe.ts';
 import { PROMPT_PLACE } from '../../config/presets.ts';
 import { mediaSignatures, numberFields } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
@@ -49,6 +51,7 @@ const files = new Map([
   ...readFiles(fileURLToPath(new URL('../../console', import.meta.url))),
   ...readLibraries(),
   runFields(),
+  meanings(),
 ]);
 files.set(WORKER, workerOf(files));
 
@@ -82,7 +85,7 @@ export const consoleRoutes: readonly Route[] = [
 function showConsole({ req, res }: Context): void {
   res.appendHeader('Vary', 'Accept');
   const isBrowser = req.headers.accept?.includes('text/html') === true;
-  sendFile(req, res, isBrowser ? find(PAGE) : RUNNING, POLICY);
+  sendFile(req, res, isBrowser ? consoleFile(PAGE) : RUNNING, POLICY);
 }
 
 const RUNNING = staticFile('text/plain; charset=utf-8', Buffer.from('svc is running\n'));
@@ -91,10 +94,10 @@ function showConsoleFile({ req, res }: Context): void {
   const { '*': file = '' } = req.params as Record<string, string | undefined>;
   // The page is not below the folder of its worker.
   if (file === WORKER) res.setHeader('Service-Worker-Allowed', '/');
-  sendFile(req, res, find(file === PAGE ? '' : file), POLICY);
+  sendFile(req, res, consoleFile(file === PAGE ? '' : file), POLICY);
 }
 
-function find(name: string): StaticFile {
+export function consoleFile(name: string): StaticFile {
   const file = files.get(name);
   if (file === undefined)
     throw new SvcError(
@@ -127,6 +130,13 @@ function runFields(): [string, StaticFile] {
     prompt_place: PROMPT_PLACE,
   };
   return ['run-fields.json', staticFile(TYPES['.json'] ?? '', Buffer.from(JSON.stringify(fields)))];
+}
+
+/** What the states of the machines mean, as the charts say it. */
+function meanings(): [string, StaticFile] {
+  const all = Object.fromEntries(machines.map((machine) => [machine.id, meaningsOf(machine)]));
+  const code = `export const meanings = ${JSON.stringify(all)};\n`;
+  return ['meanings.js', staticFile(TYPES['.js'] ?? '', Buffer.from(code))];
 }
 
 /** A map of sources is not served, so no file names one. */

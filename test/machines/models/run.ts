@@ -2,8 +2,9 @@ import type { Failure } from '../../../machines/events.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import type { Recovery, RunContext, RunCreated, RunEvent } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
-import type { Target } from '../../../src/contract/events.ts';
+import { runEventSchemas, type Target } from '../../../src/contract/events.ts';
 import { shortMessages } from '../../../src/contract/messages/parts.ts';
+import { madeOf } from '../../helpers/made-of.ts';
 import { type Model, model, NOW } from './model.ts';
 import { callEvents } from './tool-call.ts';
 
@@ -99,7 +100,7 @@ export function runModel({
     idle_ms: 2000,
     cancel_grace_ms: 1000,
   };
-  const samplesOf = (attempt: number, left: readonly Target[]): RunEvent[] => [
+  const written = (attempt: number, left: readonly Target[]): RunEvent[] => [
     ...[attempt, attempt + 1, attempt + 2].flatMap((of): RunEvent[] => [
       { type: 'run.started', at: NOW, attempt: of, resumes: false },
       { type: 'run.started', at: NOW, attempt: of, resumes: true },
@@ -132,14 +133,15 @@ export function runModel({
     ...(['queue', 'total', 'first_output', 'idle'] as const).map(
       (deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline }),
     ),
-    { type: 'run.interrupt_requested', at: NOW, reason: 'daemon_stopping' },
     ...[true, false].flatMap((forced): RunEvent[] => [
       { type: 'run.cancelled', at: NOW, forced },
       { type: 'run.timed_out', at: NOW, forced },
     ]),
-    { type: 'run.interrupted', at: NOW, error: retryable },
-    { type: 'run.asked_again', at: NOW, attempt, usage, form_problem: 'It is none.' },
   ];
+  const samplesOf = (...of: Parameters<typeof written>): RunEvent[] => {
+    const events = written(...of);
+    return [...events, ...madeEvents(of[0], new Set(events.map(({ type }) => type)))];
+  };
   const toolSamples = (context: RunContext): RunEvent[] => [
     ...(context.turns.length > 0 || callsIn(context) >= calls
       ? []
@@ -197,6 +199,15 @@ export function runModel({
     isOver: (snapshot) => snapshot.status === 'done',
     least,
   });
+}
+
+/** Events without payload classes, from their schemas. Those of calls have their own model. */
+function madeEvents(attempt: number, written: ReadonlySet<string>): RunEvent[] {
+  return Object.entries(runEventSchemas).flatMap(([type, schema]) =>
+    written.has(type) || type === 'run.accepted' || 'call' in schema.entries
+      ? []
+      : [{ ...madeOf(schema), ...('attempt' in schema.entries ? { attempt } : {}), type, at: NOW }],
+  ) as RunEvent[];
 }
 
 function starts(attempt: number): RunEvent[] {

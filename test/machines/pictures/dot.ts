@@ -10,7 +10,6 @@ import {
   type WalkOf,
 } from '../../../machines/diagrams/outline.ts';
 import {
-  type Outcome,
   outcomeOf,
   outcomes,
   type Paint,
@@ -19,6 +18,7 @@ import {
   type Walk,
   walks,
 } from '../../../machines/diagrams/paint.ts';
+import type { Outcome } from '../../../src/contract/run-events.ts';
 import { anyCard, card, mark, portOf, sharedCard } from './card.ts';
 
 /**

@@ -42,14 +42,14 @@ test('the parts of an answer, what stopped it and the load of its model are in t
     { ...output('Hm.'), kind: 'reasoning' } as OutputPart,
     output('I look.'),
     { ...output('{}'), kind: 'tool_call', call } as OutputPart,
-    { ...finish(), stop_sequence: 'END', load_ms: 1900 } as OutputPart,
+    { ...finish(), stop_sequence: 'END', load_ms: 1900, tool_form: 'generic' } as OutputPart,
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
   const { id } = await runtime.runs.start({ prompt: 'hi', stop: ['END'] }, 'test');
   await waitFor('the run has ended', () => !kernel.instances.has(id));
   const run = await runtime.runs.get(id);
   assert.is(run.output, 'I look.');
-  assert.equal([run.stop_sequence, run.load_ms], ['END', 1900]);
+  assert.equal([run.stop_sequence, run.load_ms, run.tool_form], ['END', 1900, 'generic']);
   assert.equal(run.output_parts, [
     { type: 'reasoning', text: 'Hm.' },
     { type: 'text', text: 'I look.' },
