@@ -27,7 +27,7 @@ export type Deadlines<S = any, E extends MachineEvent = MachineEvent> = Readonly
 
 /** What a state may say in its `meta`. */
 export interface Meta {
-  /** Only shares events among its states: see `leafOf`. */
+  /** Only shares transitions among the states inside it. No state path names the group. */
   isGroup?: true;
   /** The name of a rule. */
   deadline?: string;
@@ -108,13 +108,6 @@ function addFold(edge: Edge): Edge {
   const { actions = [], ...rest } = typeof edge === 'string' ? { target: edge, actions: [] } : edge;
   return { ...rest, actions: [actions, FOLD].flat() };
 }
-
-/**
- * Reads the state nodes of a machine.
- *
- * A group is a compound state that only shares transitions among the states inside it. Its node has
- * `meta: { isGroup: true }`. Users never see a group in a state path.
- */
 
 /** The innermost state that a machine is in. */
 export function leafOf(snapshot: AnyMachineSnapshot): AnyStateNode {

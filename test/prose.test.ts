@@ -55,7 +55,7 @@ const LONG_LINES = [
   'src/cli/service/launch-agent.ts',
   'src/config/providers/provider.ts',
   'src/logs/plain.ts',
-  'src/logs/log.ts',
+  'src/logs/scrub.ts',
   'src/kernel/store/inspect/audit.ts',
   'src/kernel/store/places.ts',
   'src/fleet/postgres/',

@@ -20,8 +20,7 @@ let chosen = null;
 let reading = new AbortController();
 let due = false;
 
-/** Why nothing is shown; null when the run is shown. */
-/** @type {{ reason: string | null }} */
+/** Why nothing is shown; null when the run is shown. @type {{ reason: string | null }} */
 export const missing = { reason: null };
 
 /** @param {string | null} id null: no run is shown */

@@ -18,7 +18,6 @@ export interface Tokens {
   bos: Token | null;
   eos: Token | null;
   sep: Token | null;
-  /** For a text between two other texts. */
   /** To fill in the middle of a text: marks of its parts, and of other files before it. */
   infill: Readonly<Record<'prefix' | 'suffix' | 'middle' | 'repository' | 'file', Token | null>>;
   /** Whether a prompt begins with `bos`. */

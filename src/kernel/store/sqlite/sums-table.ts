@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { TYPES } from '../schema.ts';
 import {
   DAY_ROWS_MAX,
   HOUR_MAX,
@@ -10,6 +11,7 @@ import {
   OTHER_MODELS,
   type Shape,
   SUMS_MAX,
+  typeOf,
   type UsageQuery,
 } from '../usage-sums.ts';
 
@@ -103,6 +105,16 @@ export class SumsTable<Row extends SumsRow, Sum> {
     this.foldedTo = hour;
     return true;
   }
+}
+
+/** Adds the columns that older versions leave out, unless they are there. */
+export function addColumns(db: Database.Database, table: string, names: readonly string[]): void {
+  const known = new Set(
+    db.prepare<[string], string>('select name from pragma_table_info(?)').pluck().all(table),
+  );
+  for (const name of names)
+    if (!known.has(name))
+      db.exec(`alter table ${table} add column ${name} ${TYPES[typeOf(name)]} not null default 0`);
 }
 
 function prepare<Row extends SumsRow, Sum>(db: Database.Database, shape: Shape) {

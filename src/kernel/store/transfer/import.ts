@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { hasCode, SvcError } from '../../../errors.ts';
 import { IMPORT_LINE_BYTES_MAX } from '../../../limits.ts';
 import { chain, GENESIS } from '../continuity.ts';
+import type { EmbeddingUsage } from '../embedding-usage.ts';
 import { CONFLICT, type RunRow, type StoredEvent } from '../port.ts';
 import { type EventRow, fromEventRow } from '../row.ts';
 import { hasReferences } from '../texts.ts';
-import type { EmbeddingUsage } from '../usage.ts';
 import { type Header, type Line, readHeader, readLine } from './format.ts';
 import type { LogTarget, UsageRow } from './port.ts';
 
