@@ -216,7 +216,7 @@ export class HttpTransport implements Transport {
     return new EventStream({ gate, limits: this.options.limits, isOver, deliver, only });
   }
 
-  /** A stream, or its continuation after this event. Null: there is none now. */
+  /** A stream, or its continuation after this event. Null: no stream now. */
   private async streamFrom(last_id: string | null, signal: AbortSignal): Promise<Response | null> {
     const headers = { accept: EVENTS, ...(last_id === null ? {} : { 'last-event-id': last_id }) };
     try {

@@ -15,8 +15,8 @@ export interface Stage {
 }
 
 /**
- * The built daemon with its defaults, except for one provider, the scripted model, and two servers
- * of tools. Names that
+ * The built daemon with its defaults, except for one provider, the scripted model, and two tool
+ * servers. Names that
  * programs have built in are aliases of it. With `real` all of them are a small model of this
  * machine instead.
  */

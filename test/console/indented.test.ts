@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 // @ts-expect-error The console has no types: its files are JavaScript.
 import { indented } from '../../src/console/views/approvals-view.js';
 
-test('JSON gets a form for people, unless it is none, or grows beyond measure', () => {
+test('JSON gets a form for people, unless it is malformed, or grows beyond measure', () => {
   assert.is(indented('{"a":[1]}'), '{\n  "a": [\n    1\n  ]\n}');
   assert.is(indented('{"a":'), '{"a":');
   for (const levels of [1000, 100_000]) {

@@ -398,7 +398,7 @@ test('each method declares its scope', () => {
   assert.equal(Object.keys(methodScopes).sort(), methods.sort());
 });
 
-test('a daemon that has its log alone has no nodes, and none is drained', async ({ client }) => {
+test('a daemon that is not in a fleet has no nodes, and drains none', async ({ client }) => {
   assert.equal((await client.ask('Nodes')).nodes ?? [], []);
   const refused = await client.refusal('DrainNode', { id: 'node_1' });
   assert.is(refused.code, status.NOT_FOUND);

@@ -342,7 +342,7 @@ export class ModelEngine<P extends EngineChild = EngineChild> {
     await this.record({ type: 'engine.work_finished', ...(isKnown ? {} : { idle_ms }) });
   }
 
-  /** Returns the process of an attempt. If there is none, reports its exit to the machine. */
+  /** Returns the process of an attempt. If it is gone, reports its exit to the machine. */
   private find(attempt: number): P | null {
     if (this.process?.attempt === attempt) return this.process;
     this.report({ type: 'engine.exited', attempt, exit_code: null, signal: null });

@@ -63,7 +63,7 @@ test('every reference leads somewhere', () => {
   for (const name of names) assert.ok(name in document.components.schemas, name);
 });
 
-test('tools of others can read it: a server, a refusal of each operation, and valid schemas', () => {
+test('third-party tools can read it: a server, a refusal of each operation, and valid schemas', () => {
   assert.equal(document.servers, [{ url: '/', description: 'This daemon.' }]);
   const ids = new Set<string>();
   for (const [path, methods] of Object.entries<Schema>(document.paths))
