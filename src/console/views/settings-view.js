@@ -156,7 +156,7 @@ function editor({ key, value, hidden, change }) {
   });
   const text = () => {
     const text = field.value.trim();
-    const set = `svc config set ${key} ${text === '' ? '--remove' : quoted(text)}`;
+    const set = `svc config set ${key} ${text === '' ? '--remove' : quoteForShell(text)}`;
     return change === 'restart' ? `${set} && svc restart` : set;
   };
   const show = () => say(command, text());
@@ -190,6 +190,6 @@ function brief(text) {
 }
 
 /** For a shell. @param {string} text */
-function quoted(text) {
+function quoteForShell(text) {
   return /^[\w./:@%+=][\w./:@%+=,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

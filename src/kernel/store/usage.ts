@@ -3,7 +3,7 @@ import { addEmbeddingTable, EmbeddingTable, type EmbeddingUsage } from './embedd
 import { addColumns, SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
-  joined,
+  joinTables,
   PRICED,
   type Priced,
   pricedTokens,
@@ -95,7 +95,7 @@ export function rowsOf(shape: Shape, nameOf = (column: string) => column): strin
   const stored = all.map((sum) =>
     later.includes(sum) ? `nullif(${nameOf(sum)}, 0) as ${sum}` : sum,
   );
-  return `select ${['hour', ...key, ...stored].join(', ')} from ${joined(shape)}`;
+  return `select ${['hour', ...key, ...stored].join(', ')} from ${joinTables(shape)}`;
 }
 
 const BESIDE = `

@@ -50,11 +50,11 @@ export class SumsTable<Row extends SumsRow, Sum> {
     if (isLostBeside) this.addBeside(placed);
   }
 
-  /** As the row is placed. */
+  /** Returns the row with the names under which it is counted. */
   private addMain(row: Row): Row {
     const { add, insert } = this.statements;
     const isKnown = add.run(row).changes > 0;
-    const placed = isKnown ? row : this.placed(row);
+    const placed = isKnown ? row : this.placeRow(row);
     if (!isKnown) insert.run(placed);
     return placed;
   }
@@ -71,7 +71,8 @@ export class SumsTable<Row extends SumsRow, Sum> {
     if (this.besides.some((sum) => row[sum] !== 0)) this.statements.insertBeside?.run(row);
   }
 
-  private placed(row: Row): Row {
+  /** Replaces names that are too many or too long. */
+  private placeRow(row: Row): Row {
     const { hour, model, input_tokens, output_tokens = 0 } = row;
     const rows = this.statements.rows.get(hour) ?? 0;
     const isNamed = input_tokens + output_tokens !== 0 && model.length <= NAME_CHARS_MAX;
