@@ -395,7 +395,11 @@ test('a failed run ends its call with the status of its error', async (world) =>
 
 test('each method declares its scope', () => {
   const methods = Object.keys(loadSync('src/grpc/runtime.proto')[RUNTIME] ?? {});
-  assert.equal(Object.keys(methodScopes).sort(), methods.sort());
+  assert.equal(
+    Object.keys(methodScopes).sort(),
+    methods.sort(),
+    'npm run docs makes src/grpc/runtime.proto',
+  );
 });
 
 test('a daemon that is not in a fleet has no nodes, and drains none', async ({ client }) => {

@@ -40,6 +40,7 @@ test('every route is described, and nothing else', () => {
       .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
       .sort(),
     routes.map(({ method, path }) => `${method.toLowerCase()} ${templateOf(path)}`).sort(),
+    'routes are rows of src/runtime/operations/ and of each folder of routes',
   );
   assert.is(document.openapi, '3.1.0');
   for (const { method, path, summary, access } of routes) {
