@@ -33,7 +33,7 @@ export type Meaning = readonly [tone: Tone, words: string];
 export interface Meta {
   /** Of a state without inner states. */
   says?: Meaning;
-  /** Only shares events among its states: see `leafOf`. */
+  /** Only shares transitions among the states inside it. No state path names the group. */
   isGroup?: true;
   /** The name of a rule. */
   deadline?: string;
@@ -114,13 +114,6 @@ function addFold(edge: Edge): Edge {
   const { actions = [], ...rest } = typeof edge === 'string' ? { target: edge, actions: [] } : edge;
   return { ...rest, actions: [actions, FOLD].flat() };
 }
-
-/**
- * Reads the state nodes of a machine.
- *
- * A group is a compound state that only shares transitions among the states inside it. Its node has
- * `meta: { isGroup: true }`. Users never see a group in a state path.
- */
 
 /** The innermost state that a machine is in. */
 export function leafOf(snapshot: AnyMachineSnapshot): AnyStateNode {

@@ -88,9 +88,9 @@ const unavailable = (message: string): Failure => ({
   message,
   retryable: true,
 });
-const DIED = unavailable('The server of tools ended by itself.');
-const START_TIMEOUT = unavailable('The server of tools did not come up in time.');
-const STOP_TIMEOUT = unavailable('The server of tools did not end when it was asked to.');
+const DIED = unavailable('The tool server ended by itself.');
+const START_TIMEOUT = unavailable('The tool server did not come up in time.');
+const STOP_TIMEOUT = unavailable('The tool server did not end when it was asked to.');
 
 const chart = setup({
   types: {} as {

@@ -70,9 +70,17 @@ function missing(file: string): string | null {
 test('each example is in the page, and in this test', () => {
   const files = readdirSync(FOLDER).filter((file) => file !== 'README.md');
   const listed = [...read('README.md').matchAll(/^\| \[`(.+?)`\]\((.+?)\)/gm)];
-  assert.equal(listed.map(([, name]) => name).sort(), files.sort());
+  assert.equal(
+    listed.map(([, name]) => name).sort(),
+    files.sort(),
+    `the table is in ${FOLDER}/README.md`,
+  );
   for (const [, name, link] of listed) assert.is(link, name);
-  assert.equal([...Object.keys(programs), ...configurations].sort(), files.sort());
+  assert.equal(
+    [...Object.keys(programs), ...configurations].sort(),
+    files.sort(),
+    '`programs` and `configurations` are in test/examples.test.ts',
+  );
 });
 
 for (const [file, printed] of Object.entries(programs)) {

@@ -94,7 +94,11 @@ test('the lock file has a digest of each package except the named builds', () =>
   const without = packages.filter(
     ([, { integrity }]) => !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? ''),
   );
-  assert.equal(without.map(([path]) => path.replace('node_modules/', '')).sort(), WITHOUT_DIGEST);
+  assert.equal(
+    without.map(([path]) => path.replace('node_modules/', '')).sort(),
+    WITHOUT_DIGEST,
+    'npm run lock adds digests to package-lock.json',
+  );
   for (const [path, { optional }] of without) assert.is(optional, true, path);
 });
 
@@ -106,6 +110,7 @@ test('allowScripts names exactly the packages with an install script', () => {
   assert.equal(
     scripted.map(([path]) => path.replace('node_modules/', '')).sort(),
     allowed.map(([name]) => name).sort(),
+    'edit allowScripts in package.json',
   );
 });
 

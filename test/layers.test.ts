@@ -103,7 +103,7 @@ test('each package imports only what the table allows', () => {
       return own !== other && !packages[own]?.may.includes(other);
     })
     .map(({ from, to, kind }) => `${from} → ${to} (${kind})`);
-  assert.equal(wrong, []);
+  assert.equal(wrong, [], 'import less, or edit `may` in test/packages.ts');
 });
 
 test('a package with a door is entered by it only', () => {
@@ -117,7 +117,7 @@ test('a package with a door is entered by it only', () => {
       );
     })
     .map(({ from, to }) => `${from} → ${to}`);
-  assert.equal(past, []);
+  assert.equal(past, [], 'import from index.ts of the package, or export it there');
   for (const [name, { door }] of Object.entries(packages))
     if (door === true && name !== 'console')
       assert.ok(files.includes(`${folderOfPackage(name)}/index.ts`), `${name} has no index.ts`);
@@ -126,7 +126,7 @@ test('a package with a door is entered by it only', () => {
 test('the table has each package, lowest first, and allows only what is used', () => {
   const names = Object.keys(packages);
   const there = new Set([...files.map(packageOfFile), 'console']);
-  assert.equal([...there].sort(), names.toSorted());
+  assert.equal([...there].sort(), names.toSorted(), '`packages` is in test/packages.ts');
   const used = new Set(
     inside.map(({ from, to }) => `${packageOfFile(from)} → ${packageOfFile(to)}`),
   );
@@ -163,6 +163,7 @@ test('no file is dead, and each named entry is an entry', () => {
   assert.equal(
     files.filter((file) => !alive.has(file)),
     [],
+    'delete the file, or name it in `entries` of test/layers.test.ts',
   );
   const imported = new Set(inside.map(({ to }) => to));
   for (const entry of Object.keys(entries))
@@ -173,12 +174,12 @@ test('one table says what differs between systems', () => {
   const asking = files.filter((file) =>
     /process\.platform|'(?:win32|darwin)'|os\.(?:platform|type)\(/.test(readFileSync(file, 'utf8')),
   );
-  assert.equal(asking, ['src/home/platform.ts']);
+  assert.equal(asking, ['src/home/platform.ts'], 'add a row to src/home/platform.ts');
 });
 
 test('one function makes a signal of several', () => {
   const making = files.filter((file) => readFileSync(file, 'utf8').includes('AbortSignal.any('));
-  assert.equal(making, ['src/async/signals.ts']);
+  assert.equal(making, ['src/async/signals.ts'], 'call anySignal of src/async/signals.ts');
 });
 
 test('no file is called utils, helpers or the like', () => {
@@ -186,7 +187,7 @@ test('no file is called utils, helpers or the like', () => {
     (file) =>
       DRAWERS.test(file.split('/').at(-1)?.replace('.ts', '') ?? '') && file !== 'src/errors.ts',
   );
-  assert.equal(drawers, []);
+  assert.equal(drawers, [], 'name the file after its content');
 });
 
 test('a long file has a reason', () => {
@@ -196,7 +197,11 @@ test('a long file has a reason', () => {
     ...files.filter((file) => length(file) > LINES_MAX),
     ...tests.filter((file) => length(file) > TEST_LINES_MAX),
   ];
-  assert.equal(long.sort(), Object.keys(longer).sort());
+  assert.equal(
+    long.sort(),
+    Object.keys(longer).sort(),
+    'split it, or edit `longer` in test/layers.test.ts',
+  );
 });
 
 test('no folder has too many files, and few files are directly in src', () => {
@@ -222,7 +227,7 @@ test('imported packages are dependencies, and dependencies are imported', () => 
   const unused = Object.keys(dependencies).filter(
     (name) => !outside.some(({ to }) => packageOf(to) === name) && !text.includes(`'${name}'`),
   );
-  assert.equal(unused, []);
+  assert.equal(unused, [], 'remove it from package.json');
 });
 
 test('only serve loads a heavy import at its start', () => {

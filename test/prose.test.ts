@@ -55,7 +55,7 @@ const LONG_LINES = [
   'src/cli/service/launch-agent.ts',
   'src/config/providers/provider.ts',
   'src/logs/plain.ts',
-  'src/logs/log.ts',
+  'src/logs/scrub.ts',
   'src/kernel/store/inspect/audit.ts',
   'src/kernel/store/places.ts',
   'src/fleet/postgres/',
@@ -74,6 +74,7 @@ test('only the named files have lines of more than 100 columns', () => {
   assert.equal(
     long.filter((file) => !isNamed(file)),
     [],
+    'break the lines, or edit LONG_LINES in test/prose.test.ts',
   );
   for (const prefix of LONG_LINES)
     assert.ok(
@@ -88,7 +89,7 @@ test('no line of a comment is longer than 100 columns', () => {
       .filter(({ text }) => text.length > COLUMNS_MAX)
       .map(({ line }) => `${file}:${line}`),
   );
-  assert.equal(long, []);
+  assert.equal(long, [], 'break the lines of these comments');
   const found = commentLines('/**\n * a\n */\nconst b = 1;\n  // c\n/* d */\n'.split('\n'));
   assert.equal(
     found.map(({ line }) => line),
@@ -109,6 +110,7 @@ test('a file that a comment names exists', () => {
   assert.equal(
     named.filter(({ name }) => !isKnown.has(name)),
     [],
+    'correct the name in the comment',
   );
 });
 
@@ -124,7 +126,7 @@ test('every line of the list is still to do', () => {
   const done = TO_DO.filter((prefix) =>
     problems(() => true).every(({ file }) => !file.startsWith(prefix)),
   );
-  assert.equal(done, []);
+  assert.equal(done, [], 'remove them from TO_DO in test/prose.test.ts');
 });
 
 function linesOf(file: string): string[] {
@@ -160,7 +162,7 @@ function expectNone(find: (piece: Prose) => string[]): void {
   const wrong = prose
     .filter(({ file }) => !TO_DO.some((prefix) => file.startsWith(prefix)))
     .flatMap((piece) => find(piece).map((what) => `${piece.file}:${piece.line}: ${what}`));
-  assert.equal(wrong, []);
+  assert.equal(wrong, [], 'write plain words there; test/prose.ts has the list of hard ones');
 }
 
 function list(pattern: string): string[] {

@@ -37,6 +37,11 @@ export const HARD_WORDS: Readonly<Record<string, string>> = {
   'let go': 'closed, freed',
   'comes true': 'happens',
   'of its own': 'its own',
+  'is none': 'is absent, is not one',
+  'of before': 'earlier, previous',
+  'of others': 'third-party, of other users',
+  'servers of tools': 'tool servers',
+  'server of tools': 'tool server',
 };
 
 export const SENTENCE_WORDS_MAX = 25;

@@ -59,7 +59,7 @@ test('a stale, missing or unknown table fails', () => {
 test('the page of errors has an anchor for each code', () => {
   const page = read('docs/errors.md');
   const places = [...page.matchAll(/<a id="(\w+)"><\/a>/g)].map(([, code]) => code);
-  assert.equal(places, Object.keys(errors));
+  assert.equal(places, Object.keys(errors), 'npm run docs makes docs/errors.md');
 });
 
 test('the README begins with one sentence and two commands: one installs and answers, one runs the tests', () => {
@@ -85,6 +85,7 @@ test('every page of the documentation can be reached from the README', () => {
   assert.equal(
     pages.filter((page) => !found.has(page)),
     [],
+    'link the page from README.md, or from a page that it reaches',
   );
 });
 

@@ -129,7 +129,7 @@ const tables = {
     ),
   settings: () =>
     table(
-      ['Setting', 'Variable', 'Default', 'Meaning', 'Value', 'A change counts'],
+      ['Setting', 'Variable', 'Default', 'Meaning', 'Value', 'A change takes effect'],
       Object.entries<SettingSpec>({ ...settingSpecs, ...prefixed('history.', historySpecs) }).map(
         ([name, spec]) => [
           `\`${name}\``,

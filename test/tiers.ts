@@ -74,6 +74,7 @@ const SMALL: Readonly<Record<string, string>> = {
   'test/kernel/store':
     'chain damaged-page indexes memory-fleet presence prune-order run-age ' +
     'schema short-run sync thrown-error transfer/import',
+  'test/walk': 'recorded',
 };
 
 export const SMALL_FILES: ReadonlySet<string> = new Set(

@@ -32,7 +32,7 @@ export interface Found {
   /** The tool that it names. */
   readonly name: string | null;
   /** Arguments that came before the name. */
-  readonly held?: string;
+  readonly earlyArguments?: string;
 }
 
 /** Looks for one thing in a text, from this index on. */

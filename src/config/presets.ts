@@ -128,7 +128,7 @@ export function readModelPresets(value: unknown): ModelPresets | undefined {
   return modelPresetProblem(value) === null ? structuredClone(value as ModelPresets) : undefined;
 }
 
-/** The mistake in presets, as the rest of a sentence about them. Null: there is none. */
+/** The mistake in presets, as the rest of a sentence about them. Null: they are right. */
 export function presetProblem(value: unknown): string | null {
   return problemIn(value, fields);
 }

@@ -37,7 +37,7 @@ export function removedVariables(env: NodeJS.ProcessEnv): string[] {
     .filter((variable) => env[variable] !== undefined);
 }
 
-/** A warning about outdated names in a configuration, with the remedy. Null: there is none. */
+/** A warning about outdated names in a configuration, with the remedy. Null: no outdated name. */
 export function outdatedNames({
   renamed,
   removed,

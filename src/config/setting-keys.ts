@@ -35,7 +35,7 @@ export function settingPath(key: string): string[] {
   return key.split(/\.(.+)/s, 2);
 }
 
-/** A setting by its dotted key, also by an old one. Null: there is none. */
+/** A setting by its dotted key, also by an old one. Null: no such setting. */
 export function findSetting(word: string): { key: string; spec: SettingSpec } | null {
   const key = findRenamed(word)?.key ?? word;
   const path = settingPath(key);

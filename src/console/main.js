@@ -3,7 +3,7 @@ import { mountSession } from './daemon/session.js';
 import { loadMarkdown } from './parts/markdown.js';
 import { followChosen } from './state/chosen-run.js';
 import { lookAround } from './state/look.js';
-import { changed } from './state/model.js';
+import { markChanged } from './state/model.js';
 import { followPresent } from './state/present.js';
 import { loadMeanings } from './state/tone.js';
 import { followApprovals, mountApprovals } from './views/approvals-view.js';
@@ -63,7 +63,7 @@ for (const mount of [
 followChosen();
 // Without the library the answers are shown as they are written.
 void loadMarkdown().then(
-  () => changed('output'),
+  () => markChanged('output'),
   () => {},
 );
 // Some browsers scroll only focusable elements with the keyboard.

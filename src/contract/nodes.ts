@@ -25,6 +25,6 @@ export const node = named(
 );
 export type NodeRecord = v.InferOutput<typeof node>;
 
-/** Empty where the daemon has its log alone. */
+/** Empty where the daemon is not in a fleet. */
 export const nodeList = named('Nodes', object({ nodes: v.array(node) }));
 export type NodeList = v.InferOutput<typeof nodeList>;

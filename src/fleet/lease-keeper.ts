@@ -205,7 +205,7 @@ export class LeaseKeeper {
       if (this.closing.signal.aborted) return;
       if (answer === 'lost') return this.endLost(new SvcError('lease_lost'));
       this.renewed_at = began;
-      this.renewed();
+      this.noteRenewal();
       if (answer === 'drain') this.drain();
       await this.followTime();
     } catch (error) {
@@ -226,7 +226,7 @@ export class LeaseKeeper {
       log.info({ ...report }, 'the clock of this machine is right again: this node takes runs');
   }
 
-  private renewed(): void {
+  private noteRenewal(): void {
     if (this.failing === null) return;
     this.failing = null;
     this.options.log.info({}, 'the lease of this node is renewed again');

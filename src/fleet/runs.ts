@@ -38,17 +38,17 @@ export interface FleetRunsOptions {
   log: Log;
   /** Absent in tests of the runs alone: the lease of this node is not kept. */
   keeper?: Pick<LeaseKeeper, 'confirm' | 'health' | 'recordTakeOver'>;
-  /** False: this node starts no newcomer, and takes no run that waits. */
+  /** False: this node starts no new run, and takes no waiting one. */
   takesRuns?(): boolean;
 }
 
 /**
  * The runs of a fleet, as one of its nodes sees them. It owns the notices of the fleet, the poll
- * behind them, and the number of waiting runs.
+ * that makes up for lost notices, and the number of waiting runs.
  *
  * 1. A run that is accepted here starts here, or is released at once. See `releases.ts`.
  * 2. A free place takes the next run of the fleet. See `claims.ts`.
- * 3. Runs of other nodes are read from the log, and kept by none.
+ * 3. Runs of other nodes are read from the log each time. No node keeps them in memory.
  */
 export class FleetRuns implements Placement {
   readonly elsewhere: Changes;
@@ -59,8 +59,8 @@ export class FleetRuns implements Placement {
   private readonly claims: Claims;
   private readonly files: ModelFiles;
   private readonly cancels: Cancels;
-  private readonly over = new AbortController();
-  /** Runs that wait on no node, as far as it is known here. */
+  private readonly closing = new AbortController();
+  /** Waiting runs without a node, as this node knows them. */
   private waiting = 0;
 
   constructor(options: FleetRunsOptions) {
@@ -72,7 +72,7 @@ export class FleetRuns implements Placement {
     this.nodes = new Nodes(fleet, Date.now);
     this.keys = new FleetKeys(fleet, kernel.clock, limits.lease_ms);
     const { offers, fileOf } = options;
-    // Each node polls some times meanwhile.
+    // Each node polls several times in this time.
     const keep_ms = Math.max(limits.lease_ms, 3 * poll_ms);
     this.files = new ModelFiles({ fleet, kernel, keep_ms, offers, fileOf });
     this.claims = new Claims({
@@ -86,7 +86,7 @@ export class FleetRuns implements Placement {
       files: this.files,
       isReleasing: (run_id) => this.releases.isSending(run_id),
       providers: () => (this.takesRuns ? offers() : []),
-      onCutOff: () => this.serveAsks(),
+      onCutOff: () => this.serveCancels(),
       onWaiting: (run_id) => this.releases.consider(run_id),
     });
     this.releases = new Releases({
@@ -104,7 +104,7 @@ export class FleetRuns implements Placement {
     });
     const { elsewhere: changes, claims } = this;
     this.cancels = new Cancels({ fleet, store, kernel, changes, claims, poll_ms, log });
-    // Newcomers do not start before others, and no place is kept.
+    // A new run does not start before those that wait, and no place is reserved.
     scheduler.shareQueue((provider) => !this.takesRuns || claims.hasOthersWaiting(provider));
     kernel.onProposed('run', ({ type }) => {
       if (isTerminalEvent(type)) claims.lookAgain();
@@ -119,17 +119,17 @@ export class FleetRuns implements Placement {
     return this.options.takesRuns?.() ?? true;
   }
 
-  /** The daemon is ready. */
+  /** Called once the daemon is ready. */
   start(): void {
-    this.options.store.fleet.onChange((change) => this.hear(change), this.over.signal);
+    this.options.store.fleet.onChange((change) => this.handleChange(change), this.closing.signal);
     this.claims.start();
     this.releases.start();
     void this.poll();
   }
 
-  /** This node takes no more runs, and releases none. */
+  /** From now on this node takes no runs, and releases none. */
   close(): void {
-    this.over.abort();
+    this.closing.abort();
     this.claims.close();
     this.releases.close();
     this.elsewhere.wakeAll();
@@ -153,7 +153,7 @@ export class FleetRuns implements Placement {
     await this.options.keeper?.confirm();
   }
 
-  /** Another node may have read already what this one does not know to be durable yet. */
+  /** False: it has events that are not known to be durable, which another node may already read. */
   isCurrent({ version, tailVersion }: Pick<Instance, 'version' | 'tailVersion'>): boolean {
     return version === tailVersion;
   }
@@ -181,7 +181,7 @@ export class FleetRuns implements Placement {
     return runRecord(instance.snapshot, instance.seq, place);
   }
 
-  /** What a run without a node waits for. Null: it has ended, or a node has it. */
+  /** The need of a run without a node, as text. Null: it has ended, or a node has it. */
   async waitsFor(run_id: string): Promise<string | null> {
     const { store, limits } = this.options;
     const [head, owner] = await Promise.all([store.runHead(run_id), store.fleet.ownerOf(run_id)]);
@@ -189,12 +189,13 @@ export class FleetRuns implements Placement {
     const snapshot = (await foldStream(store, run_id))?.snapshot as RunSnapshot | undefined;
     if (snapshot === undefined || snapshot.status !== 'active') return null;
     const most = snapshot.hasTag('queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
-    const node = (await this.allWrong()) ?? `a node with ${needOf(snapshot)} and a free place`;
+    const node =
+      (await this.wrongClocksText()) ?? `a node with ${needOf(snapshot)} and a free place`;
     return node + most;
   }
 
-  /** What a run waits for while no clock of a living node is right. Null: one is. */
-  private async allWrong(): Promise<string | null> {
+  /** Names the clocks, if none of a living node is right. Null: one is right. */
+  private async wrongClocksText(): Promise<string | null> {
     const living = (await this.options.store.fleet.nodes()).filter(
       ({ lease_ms_left }) => lease_ms_left > 0,
     );
@@ -211,42 +212,42 @@ export class FleetRuns implements Placement {
     return this.cancels.cancel(run_id, by);
   }
 
-  private hear(change: FleetChange): void {
+  private handleChange(change: FleetChange): void {
     this.elsewhere.noteChange(change);
     if (change.waiting) this.claims.expect();
-    if (change.asks) this.serveAsks();
+    if (change.asks) this.serveCancels();
   }
 
-  private serveAsks(): void {
+  private serveCancels(): void {
     this.cancels
       .serve()
       .catch((error: unknown) => this.options.log.warn({ err: error }, 'cancels are not read yet'));
   }
 
-  /** Behind the notices, which may be lost. */
+  /** Reads again and again what the notices say, because a notice may be lost. */
   private async poll(): Promise<void> {
     const { kernel, limits, log, scheduler } = this.options;
-    while (!this.over.signal.aborted) {
+    while (!this.closing.signal.aborted) {
       try {
-        const { last_seq, asks, waiting } = await this.look();
+        const { last_seq, asks, waiting } = await this.readFleet();
         this.elsewhere.noteLast(last_seq);
         this.waiting = waiting.runs;
-        if (!this.over.signal.aborted) await this.files.answer(waiting);
+        if (!this.closing.signal.aborted) await this.files.answer(waiting);
         for (const run_id of waiting.due) await this.claims.takeOne(run_id, 'due');
         for (const run_id of waiting.left) await this.claims.takeOne(run_id, 'left');
-        // What waits here may start now that this node takes runs again.
+        // This node may take runs again, so waiting ones may start.
         if (this.waiting > 0 || scheduler.queued > 0) this.claims.expect();
         this.claims.lookAgain();
         if (asks) await this.cancels.serve();
       } catch (error) {
         log.debug({ err: error }, 'the fleet could not be asked');
       }
-      await pause(kernel.clock, limits.fleet_poll_ms, this.over.signal);
+      await pause(kernel.clock, limits.fleet_poll_ms, this.closing.signal);
     }
   }
 
-  /** One statement, unless a node is to be fenced. Then the next one has its runs. */
-  private async look(): Promise<Look> {
+  /** Reads the fleet in one statement. If a node must be fenced, a second one reads its runs. */
+  private async readFleet(): Promise<Look> {
     const { limits, offers, store, keeper } = this.options;
     const lists = offers().filter(({ models }) => models !== null);
     const query = {
@@ -274,12 +275,12 @@ interface CancelsOptions {
 }
 
 /**
- * Cancels runs of other nodes, and those of this node for others.
+ * Cancels runs of other nodes, and runs of this node that other nodes ask to cancel.
  *
  * 1. A run that waits on no node is taken, and cancelled here.
  * 2. Otherwise the node that owns the run is asked to cancel it. The request is stored, so a
  *    successor of that node finds it.
- * 3. The node that asks looks again at each poll: the run may have lost its owner since.
+ * 3. The asking node checks at each poll whether the run has lost its owner since.
  */
 class Cancels {
   private readonly options: CancelsOptions;
@@ -302,7 +303,7 @@ class Cancels {
           if (await claims.takeOne(run_id, { by })) return;
           await fleet.ask(run_id, by);
         }
-        await this.news(watch, asked_at + poll_ms - now);
+        await this.awaitChange(watch, asked_at + poll_ms - now);
       }
     } finally {
       watch.end();
@@ -323,7 +324,8 @@ class Cancels {
     return head === null || head.finished;
   }
 
-  private async news(watch: Watch, ms: number) {
+  /** Resolves at the next change of the run, or after `ms`. */
+  private async awaitChange(watch: Watch, ms: number): Promise<void> {
     const over = new AbortController();
     const cancel = this.options.kernel.clock.after(ms, () => over.abort());
     await watch.next(over.signal);
@@ -332,29 +334,29 @@ class Cancels {
 }
 
 /**
- * News of the events that nodes append to their log. It owns the position that is known here, and
- * those who watch for more.
+ * Notices of events that any node appends to the shared log. It owns the last known position, and
+ * the watchers.
  *
- * 1. The position never goes back. Everything up to it is committed, so a reader finds it.
- * 2. A watcher misses nothing that comes after it began to watch, if notices are not lost.
- * 3. A lost notice is noticed by the next poll. Then everyone who watches reads again.
+ * 1. The position never decreases. Everything up to it is committed, so a reader finds it.
+ * 2. Without lost notices, a watcher misses no change after it began to watch.
+ * 3. The next poll finds a lost notice. Then every watcher reads again.
  */
 class Changes implements Elsewhere {
   last_seq = 0;
   private readonly fleet: Pick<Fleet, 'lastSeq'>;
   private readonly kernel: Kernel;
-  private readonly watched = new Map<string, Set<Seen>>();
+  private readonly watchers = new Map<string, Set<Watcher>>();
 
   constructor(fleet: Pick<Fleet, 'lastSeq'>, kernel: Kernel) {
     this.fleet = fleet;
     this.kernel = kernel;
-    // The own commits are news too. Their notices may come later, or not at all.
-    kernel.subscribe('all', ({ seq, stream }) => this.hear(seq, [stream]));
+    // Own commits are changes too. Their notices may come later, or not at all.
+    kernel.subscribe('all', ({ seq, stream }) => this.advance(seq, [stream]));
   }
 
   /** A notice of the fleet. */
   noteChange({ last_seq, streams }: Pick<FleetChange, 'last_seq' | 'streams'>): void {
-    this.hear(last_seq, streams);
+    this.advance(last_seq, streams);
   }
 
   async lastSeq(): Promise<number> {
@@ -364,40 +366,40 @@ class Changes implements Elsewhere {
 
   /** The last position of the log, as the database says. */
   noteLast(seq: number): void {
-    if (seq > this.last_seq) this.hear(seq, 'all');
+    if (seq > this.last_seq) this.advance(seq, 'all');
   }
 
   watch(topic: StreamKey | 'all'): Watch {
-    const seen = new Seen(this.kernel);
-    const watchers = this.watched.get(topic) ?? new Set();
-    this.watched.set(topic, watchers.add(seen));
+    const watcher = new Watcher(this.kernel);
+    const ofTopic = this.watchers.get(topic) ?? new Set();
+    this.watchers.set(topic, ofTopic.add(watcher));
     return {
-      next: (signal) => seen.next(signal),
+      next: (signal) => watcher.next(signal),
       end: () => {
-        watchers.delete(seen);
-        if (watchers.size === 0 && this.watched.get(topic) === watchers) this.watched.delete(topic);
+        ofTopic.delete(watcher);
+        if (ofTopic.size === 0 && this.watchers.get(topic) === ofTopic) this.watchers.delete(topic);
       },
     };
   }
 
-  /** Everyone reads again, such as when the kernel closes. */
+  /** Has every watcher read again, such as when the kernel closes. */
   wakeAll(): void {
-    for (const topic of [...this.watched.keys()]) this.wake(topic);
+    for (const topic of [...this.watchers.keys()]) this.wake(topic);
   }
 
-  private hear(seq: number, streams: FleetChange['streams']): void {
+  private advance(seq: number, streams: FleetChange['streams']): void {
     this.last_seq = Math.max(this.last_seq, seq);
     if (streams === 'all') this.wakeAll();
     else if (streams.length > 0) for (const stream of [...streams, 'all']) this.wake(stream);
   }
 
   private wake(topic: string): void {
-    for (const seen of this.watched.get(topic) ?? []) seen.notify();
+    for (const watcher of this.watchers.get(topic) ?? []) watcher.notify();
   }
 }
 
-/** A listener for changes. */
-class Seen {
+/** Remembers a change until the next call of `next`. */
+class Watcher {
   private readonly kernel: Kernel;
   private readonly changed = new Notifier();
   private isNew = false;

@@ -131,11 +131,6 @@ function boundRequests(service: ServiceDefinition, most: number): ServiceDefinit
   return Object.fromEntries(methods);
 }
 
-/**
- * Counts the fields of a message without decoding it. Decoded, a field of two bytes is an object of
- * some hundred.
- */
-
 /** The types of the requests of a service, by method. */
 function requestTypes(proto: string, service: string): Record<string, protobuf.Type> {
   const root = protobuf.loadSync(proto).resolveAll();
@@ -146,7 +141,10 @@ function requestTypes(proto: string, service: string): Record<string, protobuf.T
   );
 }
 
-/** False also for a malformed message, which the decoder refuses. */
+/**
+ * Counts the fields without decoding the message. Decoded, a field of two bytes is an object of
+ * some hundred. False also for a malformed message, which the decoder refuses.
+ */
 function hasMoreFields(bytes: Uint8Array, type: protobuf.Type, most: number): boolean {
   const reader = protobuf.Reader.create(bytes);
   let fields = 0;

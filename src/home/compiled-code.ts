@@ -2,7 +2,7 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 
-/** The compile cache of all homes of this user. Null: the user chose a folder, or there is none. */
+/** The compile cache of all homes of this user. Null: the user chose a folder, or has no cache. */
 export function compiledCode(): string | null {
   const path = dirname(getCompileCacheDir() ?? '');
   return basename(dirname(path)) === `svc-${process.getuid?.()}` ? path : null;

@@ -145,7 +145,7 @@ export function buildForCard(machine: Machine = THIS): { card: Card; build: stri
   return build === undefined ? null : { card, build };
 }
 
-/** A better build for an engine that computes on the processor. Null: there is none. */
+/** A better build for an engine that computes on the processor. Null: none is better. */
 export function betterBuild(builds: string, machine: Machine = THIS) {
   const best = buildForCard(machine);
   if (best === null) return null;

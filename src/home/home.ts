@@ -68,7 +68,7 @@ export async function readSecret(file: string): Promise<string> {
   throw new SvcError('home_unusable', `The file ${file} changes while svc starts.`);
 }
 
-/** Null: there is none. Throws home_unusable. */
+/** Null: no such file. Throws home_unusable. */
 async function readIfThere(file: string): Promise<string | null> {
   try {
     return await readFile(file, 'utf8');

@@ -1,6 +1,6 @@
 /**
- * The boot id of the operating system, which distinguishes a power cut from a kill; null where
- * there is none.
+ * The boot id of the operating system, which distinguishes a power cut from a kill. Null where the
+ * system has no such id.
  */
 export function hostBootId(): string | null {
   try {

@@ -5,7 +5,20 @@ import { writeAtomic } from './atomic-write.ts';
 import { platform } from './platform.ts';
 import { isAlive } from './process-alive.ts';
 
-/** The runtime file: which daemon runs and where it listens. It stays after a crash. */
+/**
+ * The runtime file: which process runs, and where it listens. It stays after a
+ * crash.
+ *
+ * 1. Only the owner of the home writes it, whole.
+ * 2. The file proves nothing: its process may be gone, and another program may have its pid.
+ * 3. A process is ours only if its start time matches. No other process is ever signalled.
+ * 4. It says in which folder it was written. In a copy of the home it is missing: the copy has no
+ *    daemon, and the process belongs to the original.
+ */
+
+// Not imported: see paths.ts.
+const { readFileSync } = process.getBuiltinModule('node:fs');
+
 export interface RuntimeFile {
   pid: number;
   /** The start time of the process, so that a reused pid is recognised. Null if unknown. */
@@ -19,19 +32,6 @@ export interface RuntimeFile {
   node: string;
   addresses: { http: string | null; grpc: string | null; socket: string | null };
 }
-
-// Not imported: see paths.ts.
-const { readFileSync } = process.getBuiltinModule('node:fs');
-
-/**
- * The runtime file: which process runs, and where it listens.
- *
- * 1. Only the owner of the home writes it, whole.
- * 2. The file proves nothing: its process may be gone, and another program may have its pid.
- * 3. A process is ours only if its start time matches. No other process is ever signalled.
- * 4. It says in which folder it was written. In a copy of the home it is missing: the copy has no
- *    daemon, and the process belongs to the original.
- */
 
 export type RuntimeFileState =
   | { kind: 'missing' }

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** The proxies of an environment, each null if there is none, by the rules of curl. */
+/** The proxies of an environment, each null if absent, by the rules of curl. */
 export interface Proxies {
   http: string | null;
   https: string | null;

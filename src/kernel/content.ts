@@ -82,14 +82,14 @@ class Texts {
   /** Strips the input from the fields of a request or a record. */
   stripQuestion(fields: Fields): Fields {
     return this.settings.prompts === 'omit'
-      ? omitted(fields, QUESTION_FIELDS)
+      ? omitFields(fields, QUESTION_FIELDS)
       : this.redactFields(fields, QUESTION_FIELDS);
   }
 
   /** Strips the output from the fields of a record. */
   stripAnswer(fields: Fields): Fields {
     return this.settings.outputs === 'omit'
-      ? omitted(fields, ANSWER_FIELDS)
+      ? omitFields(fields, ANSWER_FIELDS)
       : this.redactFields(fields, ANSWER_FIELDS);
   }
 
@@ -165,7 +165,7 @@ const EMPTY: Readonly<Record<string, (value: unknown) => unknown>> = {
   asked_as: (value) => (isObject(value) ? { ...value, fields: {} } : value),
 };
 
-function omitted(fields: Fields, names: ReadonlySet<string>): Fields {
+function omitFields(fields: Fields, names: ReadonlySet<string>): Fields {
   const kept = Object.entries(fields).filter(([name]) => !names.has(name) || name in EMPTY);
   return change(Object.fromEntries(kept), names, (value, name) => EMPTY[name]?.(value));
 }

@@ -231,7 +231,7 @@ export function draft(
     };
     const instance = known ?? new Instance(stream, boot_id, next.snapshot, 0);
     const daemon = isRun(stream) ? instances.get(keys.daemon(instance.boot_id)) : undefined;
-    const count = daemon === undefined ? null : counted(daemon, event, drafted);
+    const count = daemon === undefined ? null : countChange(daemon, event, drafted);
     if (count instanceof Refusal) return count;
     drafted.push({
       event,
@@ -260,7 +260,7 @@ function tailOf(
 }
 
 /** What an event of a run changes in the daemon that accepted the run. */
-function counted(
+function countChange(
   daemon: Instance,
   { type, stream: run_id, at }: StoredEvent,
   drafted: readonly Pending[],

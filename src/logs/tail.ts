@@ -78,7 +78,7 @@ async function wholeSize(source: LogSource, block_bytes: number): Promise<number
 }
 
 interface Found {
-  /** Where the first matching line begins; null if there is none. */
+  /** Where the first matching line begins; null if no line matches. */
   first: { index: number; start: number } | null;
   /** Bytes searched, if the search reached its limit. */
   given_up: number | null;

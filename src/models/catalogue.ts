@@ -326,7 +326,7 @@ export const knownModels: readonly KnownModel[] = families.flatMap(
     })),
 );
 
-/** Finds a model by its short name, with or without a tag. Null: there is none. */
+/** Finds a model by its short name, with or without a tag. Null: no such model. */
 export function findKnown(text: string): KnownModel | null {
   const wanted = text.toLowerCase().replace(/:latest$/, '');
   const [name = '', tag] = wanted.split(':');

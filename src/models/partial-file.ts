@@ -257,7 +257,7 @@ interface Sidecar {
   host_boot_id: string | null;
 }
 
-/** Null: there is none, or it is unreadable. */
+/** Null: it is absent or unreadable. */
 async function readSidecar(path: string): Promise<Sidecar | null> {
   try {
     const value = JSON.parse(await readFile(path, 'utf8')) as unknown;

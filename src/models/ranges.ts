@@ -71,13 +71,13 @@ export class Ranges {
   private free(): Interval[] {
     if (!Number.isFinite(this.size)) return [];
     const { position } = this;
-    return gapsIn(this.claimed(), this.size).filter(([from, to]) => {
+    return gapsIn(this.listClaimed(), this.size).filter(([from, to]) => {
       const isFirst = position !== null && position >= from && position <= to;
       return !isFirst || to - position >= 2 * this.piece;
     });
   }
 
-  private claimed(): Interval[] {
+  private listClaimed(): Interval[] {
     let all: Interval[] = [...this.have()];
     for (const { from, to } of this.claims) all = addInterval(all, [from, to]);
     return all;

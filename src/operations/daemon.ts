@@ -137,7 +137,7 @@ export const daemonOperations = {
     call: ({ runtime }, query) => runtime.usage(query),
   }),
   'node.list': operation({
-    summary: 'Nodes of the fleet, with their leases. Empty: the daemon has its log alone.',
+    summary: 'Nodes of the fleet, with their leases. Empty: the daemon is not in a fleet.',
     answers: '`nodes` of the fleet, with their leases; none without a fleet',
     result: nodeList,
     access: 'any',

@@ -111,7 +111,7 @@ export interface HomeCall extends Call {
 /** What the daemon around the runtime does for its home. */
 export interface Home {
   token(): string;
-  /** The problem with the addresses of the daemon; null if there is none. */
+  /** The problem with the addresses of the daemon. Null: no problem. */
   warning(): string | null;
   /** Replaces the token and ends the connections of the old one. */
   changeToken(): Promise<string>;

@@ -71,13 +71,13 @@ export interface PlacementHealth {
   checks: ReportRecord['checks'];
 }
 
-/** The daemon has the log alone, and all runs are in its kernel, but for the unrecovered ones. */
+/** A daemon without a fleet: all runs are in its kernel, but for the unrecovered ones. */
 export class OneDaemon implements Placement {
   readonly elsewhere: Elsewhere;
   readonly nodes: NodesPort = {
     list: async () => ({ nodes: [] }),
     drain: async () => {
-      const message = 'This daemon has its log alone: it is no node of a fleet.';
+      const message = 'This daemon is not a node of a fleet.';
       throw new SvcError('node_unknown', message, { hint: 'Stop it with: svc stop' });
     },
   };

@@ -6,20 +6,20 @@ import { Excess, type MessageGate } from './message-gate.ts';
 interface Options {
   gate: MessageGate;
   limits: Pick<Limits, 'mcp_message_bytes'>;
-  /** Nothing more is needed of it. */
+  /** Whether no further event is needed. */
   isOver(): boolean;
   deliver(message: JSONRPCMessage): void;
-  /** The request that this stream answers. Absent: none. */
-  only: RequestId | undefined;
+  /** The request that this stream answers. Undefined: it answers no particular request. */
+  request_id: RequestId | undefined;
 }
 
-/** A stream of events, over all connections that it is read from. Each event passes the gate. */
+/** A stream of server-sent events. It may span several connections. Each event passes the gate. */
 export class EventStream {
-  /** From here it is resumed. Null: it cannot be. */
+  /** The event after which another connection resumes. Null: the stream cannot be resumed. */
   last_id: string | null = null;
-  /** After which it may be opened again, as the server says. */
+  /** The wait before another connection, as the server asked for it. Null: it did not. */
   retry_ms: number | null = null;
-  /** How many came. */
+  /** The number of received events. */
   events = 0;
   private readonly options: Options;
 
@@ -36,7 +36,7 @@ export class EventStream {
       onEvent: ({ id, event, data }) => {
         this.events += 1;
         if (id !== undefined && id.length <= ID_MAX) this.last_id = id === '' ? null : id;
-        if (data !== '' && (event === undefined || event === 'message')) this.take(data);
+        if (data !== '' && (event === undefined || event === 'message')) this.deliver(data);
       },
       onRetry: (ms) => {
         this.retry_ms = Math.min(RETRY_MS.most, Math.max(RETRY_MS.least, ms));
@@ -48,16 +48,16 @@ export class EventStream {
     });
     for await (const piece of body ?? []) {
       gate.count(piece.length);
-      // The parser looks for the next CR once for each line, up to the end of its input.
+      // For each line the parser searches all of its input for a CR. So it gets little at a time.
       for (let at = 0; at < piece.length && !isOver(); at += FED_BYTES)
         parser.feed(Buffer.from(piece.subarray(at, at + FED_BYTES)).toString('latin1'));
       if (isOver()) return;
     }
   }
 
-  private take(data: string): void {
-    const { gate, deliver, only } = this.options;
-    const messages = gate.read(Buffer.from(data, 'latin1'), only);
+  private deliver(data: string): void {
+    const { gate, deliver, request_id } = this.options;
+    const messages = gate.read(Buffer.from(data, 'latin1'), request_id);
     if (messages === null) gate.countUnasked();
     for (const message of messages ?? []) deliver(message);
   }

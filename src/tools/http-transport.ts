@@ -213,10 +213,16 @@ export class HttpTransport implements Transport {
   private stream(isOver: () => boolean, only?: RequestId): EventStream {
     const { gate } = this.options;
     const deliver = (message: JSONRPCMessage) => this.onmessage?.(message);
-    return new EventStream({ gate, limits: this.options.limits, isOver, deliver, only });
+    return new EventStream({
+      gate,
+      limits: this.options.limits,
+      isOver,
+      deliver,
+      request_id: only,
+    });
   }
 
-  /** A stream, or its continuation after this event. Null: there is none now. */
+  /** A stream, or its continuation after this event. Null: no stream now. */
   private async streamFrom(last_id: string | null, signal: AbortSignal): Promise<Response | null> {
     const headers = { accept: EVENTS, ...(last_id === null ? {} : { 'last-event-id': last_id }) };
     try {

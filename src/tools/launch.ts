@@ -15,7 +15,7 @@ export interface Launch {
 
 export interface References {
   env: NodeJS.ProcessEnv;
-  /** A stored key of the server. Null: there is none. */
+  /** A stored key of the server. Null: it is not stored. */
   key(name: string): Promise<string | null>;
 }
 
@@ -77,7 +77,7 @@ async function valueFor(
     const stored = await key(name);
     if (stored !== null) return stored;
     throw missingError(
-      `The tool server needs the stored key ${name}, and there is none.`,
+      `The tool server needs the key ${name}, which is not stored.`,
       `Store it: svc mcp set <name> --key ${name}`,
     );
   }

@@ -129,7 +129,7 @@ export class Login {
     });
   }
 
-  /** A token other than the refused one. Null: there is none. Throws mcp_unavailable. */
+  /** A token other than the refused one. Null: a login is needed. Throws mcp_unavailable. */
   private token(refused: string | null): Promise<string | null> {
     return this.inTurn(async () => {
       try {

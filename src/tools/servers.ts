@@ -44,7 +44,7 @@ export interface McpServersOptions {
   machines: McpMachines;
   version: string;
   env: NodeJS.ProcessEnv;
-  /** A stored key of a server. Null: there is none. */
+  /** A stored key of a server. Null: it is not stored. */
   key(server: string, name: string): Promise<string | null>;
   login(server: string): LoginStore;
   /** Folders of svc, which no tool of svc may reach. */

@@ -10,9 +10,8 @@ import type { Answer } from '../fixtures/answers/answer.ts';
 import { ANSWERS } from '../fixtures/answers/answers.ts';
 import { GENERIC_ANSWERS, MORE_ANSWERS } from '../fixtures/answers/more-answers.ts';
 
-const FAMILIES = [...ANSWERS, ...MORE_ANSWERS];
-
 /** An answer is text, reasoning and calls, in whatever form its model writes it. */
+const FAMILIES = [...ANSWERS, ...MORE_ANSWERS];
 
 const properties = { city: { type: 'string' }, days: { type: 'integer' } };
 const tool = (name: string, parameters: Record<string, unknown>): Tool => ({

@@ -5,7 +5,7 @@ import { type Asked, answerOf, listOf } from './bomb-tools.ts';
 import { type Bomb, bombOfSlug, makeBomb, send } from './bombs.ts';
 
 /**
- * A server of tools over stdio that answers with a bomb. Its words: the bomb, the method that it
+ * A tool server over stdio that answers with a bomb. Its words: the bomb, the method that it
  * answers, and the size. `flood`: notifications without an end. `dies`: within its answer.
  * COUNT_FILE: it appends the id of each call.
  */

@@ -1,4 +1,4 @@
-/** What a server of tools with a bomb answers else, and where its lists are. */
+/** What a tool server with a bomb answers else, and where its lists are. */
 
 export const TOOL = 'fine';
 

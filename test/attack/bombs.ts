@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { SCHEMA_BOMBS } from '../helpers/schema-bombs.ts';
 
 /**
- * Twelve answers that cost far more than their bytes, for every door through which content of
- * others comes in. `list` puts the items where the protocol has its list.
+ * Twelve answers that cost far more than their bytes, for every door through which foreign
+ * content comes in. `list` puts the items where the protocol has its list.
  */
 export interface Bomb {
   /** All of it; of one without an end, the part that comes again and again. */

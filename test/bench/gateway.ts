@@ -32,7 +32,7 @@ const upstream = await startAnswering();
 
 interface Way {
   target: Target;
-  /** The process whose CPU counts; null: there is none. */
+  /** The process whose CPU counts; null: no process. */
   pid: number | null;
   stop(): Promise<void>;
 }

@@ -109,7 +109,7 @@ export class WarmBrowser {
 /** A page that records its errors and its requests. */
 export interface Watched {
   page: Page;
-  /** Errors of the page or the browser. An absent daemon, or one that is not ready, is none. */
+  /** Errors of the page or the browser, except of a daemon that is absent or not ready. */
   complaints: string[];
   hosts: Set<string>;
   close(): Promise<void>;

@@ -96,7 +96,6 @@ export class ConsoleSuite {
     await this.says('#status-path', /^(ready|answering)/);
   }
 
-  /** Opens a page by its link. */
   /**
    * Keeps the notifications of the page in place of showing them. `window.isHidden` says whether
    * it is hidden: the shell shows none, and is never hidden.

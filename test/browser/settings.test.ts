@@ -69,10 +69,13 @@ on.inBrowser('a file that is not in force says so, and is applied', async () => 
   await on.page.click('#settings-apply');
   await says(
     '#settings-done',
-    'Counts now: recovery. Counts after svc restart: engine_gpu_layers.',
+    'In effect now: recovery. In effect after svc restart: engine_gpu_layers.',
   );
   await says(`${row('recovery')} .value`, 'end');
-  await says('#settings-pending-text', /: engine_gpu_layers\. It counts after svc restart\.$/);
+  await says(
+    '#settings-pending-text',
+    /: engine_gpu_layers\. It takes effect after svc restart\.$/,
+  );
   assert.is(await on.page.locator('#settings-apply').isVisible(), false);
   writeFileSync(config, '{ "recovery": "never" }');
   await says('#settings-pending-text', /next start will fail.*recovery must be one of/);

@@ -53,7 +53,7 @@ test('a body comes from the argument, a file or stdin; events come as lines', as
     assert.equal([code, JSON.parse(stdout).prompt], [0, 'What is a run?']);
 });
 
-test('the APIs of others answer too, whole and as a stream', async ({ home }) => {
+test('third-party APIs answer too, whole and as a stream', async ({ home }) => {
   const ask = (path: string, fields: object) => {
     const body = { model: 'local/svc-mini', messages: [{ role: 'user', content: 'Hi' }] };
     return home.svc(['api', 'POST', path, '-d', JSON.stringify({ ...body, ...fields })]);

@@ -94,7 +94,11 @@ test('a list of runs takes each state that a record of a run can have', ({ bash 
     ['atomic', 'final'].includes(type),
   );
   const states = new Set(paths.map(({ path }) => path.split('.')[0]));
-  assert.equal([...RUN_STATES].sort(), [...states].sort());
+  assert.equal(
+    [...RUN_STATES].sort(),
+    [...states].sort(),
+    'RUN_STATES is in src/contract/words.ts',
+  );
   assert.equal(complete(bash, 'svc runs list --state '), [...RUN_STATES]);
 });
 

@@ -141,7 +141,7 @@ for (const [what, answer, message] of [
     assert.equal([error.code, error.message], ['daemon_not_running', message]);
   });
 
-test('a message longer than any of the service is none of it', async (context) => {
+test('a message longer than any of the service is refused', async (context) => {
   const { calls } = await served(context, (stream) => {
     begin(stream);
     stream.write(framed('x'.repeat(1_020)));

@@ -10,7 +10,7 @@ import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 
-/** A login at a server of tools with the built program, and the daemon that uses it. */
+/** A login at a tool server with the built program, and the daemon that uses it. */
 
 const ends: (() => unknown)[] = [];
 test.after.each(async () => {

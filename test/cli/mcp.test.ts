@@ -14,7 +14,7 @@ import { type Home, makeHome } from '../helpers/svc.ts';
 import { hasTerminal, typeAt } from '../helpers/terminal.ts';
 import { SCRIPTED } from '../helpers/tool-servers.ts';
 
-/** The commands for servers of tools, without and with a daemon. */
+/** The commands for tool servers, without and with a daemon. */
 
 const homes: Home[] = [];
 test.after.each(async () => {

@@ -69,7 +69,7 @@ test('an answer that may start again is printed at its end, without what was dis
   assert.is(steps.unprintedOf(record()), 'second');
 });
 
-test('the cursor leaves the line of an answer once, and before its text there is none', async () => {
+test('the cursor leaves the line of an answer once, and is not moved before its text', async () => {
   const { printer, text } = printed();
   const left = [printer.leaveLine()];
   await printer.append('one');

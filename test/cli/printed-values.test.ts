@@ -139,7 +139,7 @@ test('the sums of a conversation are printed, and how many runs have not all num
   }
 });
 
-test('the rate of a run is the one that the daemon reckoned, else there is none', () => {
+test('the rate of a run is the one that the daemon reckoned, or absent', () => {
   const times = { first_output_at: at(0), ended_at: at(1) };
   const usage = { input_tokens: 3, output_tokens: 53 };
   assert.match(

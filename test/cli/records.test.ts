@@ -155,7 +155,7 @@ test('a provider says below the table why it does not answer, whole in a pipe', 
   assert.match(stdout, /\/m +unreachable for .* bad key/);
 });
 
-test('a text of others cannot command the terminal', async ({ home, daemon }) => {
+test('a foreign text cannot command the terminal', async ({ home, daemon }) => {
   const evil = 'a\u001b]0;gone\u0007\u001b[2J\u009bb\r';
   daemon.on('model.list', ({ result }) => result({ models: [{ ...model, id: evil }] }));
   daemon.on('run.get', ({ result }) => result({ ...run, prompt: evil, output: evil }));

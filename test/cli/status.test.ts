@@ -261,8 +261,8 @@ test('of what is not in force five keys are named, and more are counted', () => 
     return notInForce({ not_in_force, config_problem: null }).join();
   };
   assert.is(named(0), '');
-  assert.match(named(5), 'not all of it counts yet: a, b, c, d, e. To apply');
-  assert.match(named(7), 'not all of it counts yet: a, b, c, d, e, and 2 more. To apply');
+  assert.match(named(5), 'not all of it is in effect yet: a, b, c, d, e. To apply');
+  assert.match(named(7), 'not all of it is in effect yet: a, b, c, d, e, and 2 more. To apply');
 });
 
 test.run();

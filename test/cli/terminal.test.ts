@@ -6,8 +6,8 @@ import type { Home } from '../helpers/svc.ts';
 import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
 import { type FakeDaemon, health, output, run, status, suiteWithDaemon } from './fake-daemon.ts';
 
-/** Each command that prints texts of others, on a terminal, with texts that try to command it. */
-const test = suiteWithDaemon('texts of others on the terminal');
+/** Each command that prints foreign texts, on a terminal, with texts that try to command it. */
+const test = suiteWithDaemon('foreign texts on the terminal');
 const onTty = hasTerminal ? test : test.skip;
 
 const FORGED = '12:00:00.000 ERROR forged';

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { run as record, suiteWithDaemon } from './fake-daemon.ts';
 
-/** What servers of tools and models wrote, where a person reads it and decides. */
+/** What tool servers and models wrote, where a person reads it and decides. */
 
 const HIDDEN = '\u200b\u{e0041}\u2066';
 const HOSTILE = `\u001b[2J\u001b]0;owned\u0007${HIDDEN}Fine.\r\n\nrun    run_9\nAllowed.\u202e`;

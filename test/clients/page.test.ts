@@ -20,6 +20,7 @@ for (const [which, clients] of [
     assert.equal(
       shown.sort(),
       clients.map((client) => `| \`${client.name}\` ${versionOf(client)}`).sort(),
+      'npm run clients -- --write makes the table in docs/clients.md',
     );
   });
 

@@ -8,7 +8,7 @@ import { openStage } from './stage.ts';
 import { CLIENTS } from './table.ts';
 
 /**
- * Runs the clients of others against the built daemon: `npm run clients -- [name…] [--cache folder]
+ * Runs third-party clients against the built daemon: `npm run clients -- [name…] [--cache folder]
  * [--checkout openresponses=path] [--checkout ollama=path] [--real] [--write] [--failures]`.
  *
  * Each client has a fresh daemon. `--write` puts the rows into docs/clients.md, and

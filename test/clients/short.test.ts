@@ -8,7 +8,7 @@ import { openStage, type Stage } from './stage.ts';
 import { CLIENTS, type Client } from './table.ts';
 
 /** The clients of npm that this checkout has, as `npm run clients` runs them. */
-const test = suite<{ stage: Stage }>('clients of others');
+const test = suite<{ stage: Stage }>('third-party clients');
 
 test.before(async (context) => {
   context.stage = await openStage();

@@ -15,10 +15,9 @@ export interface Stage {
 }
 
 /**
- * The built daemon with its defaults, except for one provider, the scripted model, and two servers
- * of tools. Names that
- * programs have built in are aliases of it. With `real` all of them are a small model of this
- * machine instead.
+ * The built daemon with its defaults, except for one provider, the scripted model, and two tool
+ * servers. Names that programs have built in are aliases of it. With `real` all of them are a small
+ * model of this machine instead.
  */
 export async function openStage({ open = false, real = false } = {}): Promise<Stage> {
   const upstream = await Upstream.start(answerScripted);

@@ -1,4 +1,4 @@
-/** One client of others, and how it is tried. */
+/** One third-party client, and how it is tried. */
 export interface Client {
   /** Its name, and the one to give on the command line. */
   name: string;
@@ -40,7 +40,7 @@ export const CLIENTS: readonly Client[] = [
     from: 'npm',
     packages: ['openai@7.57.0', 'zod@4.6.7'],
     script: 'openai.mjs',
-    ran: 'chat, streams, tools, servers of tools, parse, responses, conversations, embeddings, errors',
+    ran: 'chat, streams, tools, tool servers, parse, responses, conversations, embeddings, errors',
     real: {
       reasoning: SKILL.thoughts,
       'the tool runner': SKILL.length,
@@ -153,7 +153,7 @@ export const CLIENTS: readonly Client[] = [
     from: 'npm',
     packages: ['@anthropic-ai/sdk@1.14.0', 'zod@4.6.7'],
     script: 'anthropic.mjs',
-    ran: 'messages, streams, tools, servers of tools, thinking, documents, counts, models, errors',
+    ran: 'messages, streams, tools, tool servers, thinking, documents, counts, models, errors',
     real: { thinking: SKILL.thoughts, 'an image': NO_IMAGES },
   },
   {
@@ -161,7 +161,7 @@ export const CLIENTS: readonly Client[] = [
     from: 'pypi',
     packages: ['anthropic==2.14.0'],
     script: 'anthropic_client.py',
-    ran: 'messages, streams, tools, servers of tools, thinking, documents, counts, models, errors',
+    ran: 'messages, streams, tools, tool servers, thinking, documents, counts, models, errors',
     real: { thinking: SKILL.thoughts, 'an image': NO_IMAGES },
   },
   ...[
@@ -468,21 +468,21 @@ export const CLIENTS: readonly Client[] = [
     from: 'npm',
     packages: ['@anthropic-ai/claude-code@2.1.332'],
     script: 'claude_code.mjs',
-    ran: 'claude -p: an answer, a tool that reads a file, svc as a server of tools',
+    ran: 'claude -p: an answer, a tool that reads a file, svc as a tool server',
   },
   {
     name: 'mcp-inspector',
     from: 'npm',
     packages: ['@modelcontextprotocol/inspector@2.12.0'],
     script: 'mcp_inspector.mjs',
-    ran: 'its command line with svc as a server of tools: list, answer, error',
+    ran: 'its command line with svc as a tool server: list, answer, error',
   },
   {
     name: 'mcp-sdk',
     from: 'npm',
     packages: ['@modelcontextprotocol/sdk@1.32.2'],
     script: 'mcp_sdk.mjs',
-    ran: 'svc as a server of tools: list, answer with progress, error, cancel',
+    ran: 'svc as a tool server: list, answer with progress, error, cancel',
   },
   {
     name: 'mcp-conformance',
@@ -491,7 +491,7 @@ export const CLIENTS: readonly Client[] = [
     script: 'mcp_conformance.mjs',
     open: true,
     known: {
-      'client elicitation': 'a server of tools asks for no person',
+      'client elicitation': 'a tool server asks for no person',
       'client auth/client-credentials': 'a login is one of a person',
       'client auth/cross-app-access': 'a login is one of a person',
       'server tools-call': 'it calls a tool of the suite',
@@ -504,7 +504,7 @@ export const CLIENTS: readonly Client[] = [
       'server server-sse': 'svc serves without sessions',
     },
     page: 'docs/mcp.md',
-    ran: 'the official suite of MCP: svc as a client of servers of tools, and as a server',
+    ran: 'the official suite of MCP: svc as a client of tool servers, and as a server',
   },
   {
     name: 'launch',

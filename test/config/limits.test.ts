@@ -27,7 +27,7 @@ test('a test names each limit that users can set', () => {
         text,
       ),
   );
-  assert.equal(unnamed, []);
+  assert.equal(unnamed, [], 'write a test in which the limit is reached');
 });
 
 test('a hint to raise a limit names one that users can set', () => {
@@ -39,6 +39,7 @@ test('a hint to raise a limit names one that users can set', () => {
   assert.equal(
     names.filter((name) => !(name in limitSpecs)),
     [],
+    'correct the hint, or add the limit to src/limits.ts',
   );
 });
 

@@ -143,7 +143,7 @@ test('a change that changes nothing does not write', async () => {
   assert.is(statSync(added).ino, before);
 });
 
-test('the file is made where there is none, private to its owner', async () => {
+test('an absent file is made, private to its owner', async () => {
   file = join(home, 'new', 'folder', 'config.json');
   await saveProvider(file, 'ollama', ollama);
   assert.is(statSync(providersFile(file)).mode & 0o777, 0o600);

@@ -70,7 +70,7 @@ test('a sound is a part of what the user says', () => {
   }
 });
 
-test('an image that is none is refused with its place', () => {
+test('a file that is not an image is refused with its place', () => {
   for (const [media_type, data] of [
     ['image/png', 'AAAA'],
     ['image/jpeg', PNG],

@@ -12,8 +12,8 @@ import { waitFor } from '../helpers/wait.ts';
 import { ask, BEARER } from '../transport/http/boot.ts';
 import { bootReal, type Real } from '../transport/http/real.ts';
 
-/** A made-up API shows what all APIs of others share. */
-const test = suite<{ real: Real }>('an API of others');
+/** A made-up API shows what all third-party APIs share. */
+const test = suite<{ real: Real }>('a third-party API');
 
 const envelope = (error: SvcError) => ({ sad: error.code, because: error.message });
 async function answer(context: Context): Promise<void> {

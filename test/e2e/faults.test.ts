@@ -225,7 +225,7 @@ async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<v
       const hold = () => held.push(connectTo(Number(port), hostname).on('error', () => {}));
       for (let count = 0; count < 120; count += 1) hold();
       // Fewer are left than an engine takes for its pipes. A file that is closed leaves one more.
-      await waitFor('there is none left', () => {
+      await waitFor('no descriptor is left', () => {
         hold();
         return readdirSync(`/proc/${life.pid}/fd`).length > DESCRIPTORS - 3;
       });

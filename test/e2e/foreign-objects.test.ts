@@ -18,7 +18,7 @@ interface World {
   http: string;
   tokens: Record<string, string>;
 }
-const test = suite<World>('objects of others');
+const test = suite<World>('foreign objects');
 
 test.before(async (context) => {
   context.home = makeHome();

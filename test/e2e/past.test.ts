@@ -130,7 +130,7 @@ test('a run that was exported is replayed in a home where no daemon ever ran', a
   }
 });
 
-test('files of others are read with care: what they are is said, and nothing hangs', async () => {
+test('foreign files are read with care: what they are is said, and nothing hangs', async () => {
   const folder = join(home.folder, 'files');
   mkdirSync(folder);
   const make = (name: string, content: string | Buffer) => {

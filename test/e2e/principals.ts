@@ -24,7 +24,7 @@ export interface Group {
   tools?: readonly string[];
 }
 
-/** A token that approves sees of the rest what one with `run` sees of others. */
+/** A token that approves sees of other runs as much as one with `run`. */
 function outcomes(
   read: Outcome,
   own: Outcome,
@@ -175,7 +175,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ws: [],
   },
   whole: {
-    what: 'See the whole: event log, log of the daemon, its whole state, figures of all, servers of tools',
+    what: 'See the whole: event log, log of the daemon, its whole state, figures of all, tool servers',
     outcomes: outcomes('yes', 403, 403),
     http: [
       'GET /v1/machines',

@@ -182,7 +182,7 @@ test('a prompt that does not fit the context is refused, not cut', async () => {
   assert.match(outcome.stdout + outcome.stderr, /context_length_exceeded/);
 });
 
-test('a model that is none, or is not there, is named with exit 7', async () => {
+test('a model that is invalid or absent, is named with exit 7', async () => {
   const file = join(home.folder, 'letter.gguf');
   writeFileSync(file, 'this is not a model\n'.repeat(100));
   const none = await home.svc(['run', 'x', '--model', file]);

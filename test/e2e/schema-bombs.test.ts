@@ -11,7 +11,7 @@ import { waitFor } from '../helpers/wait.ts';
 import { watch } from '../helpers/watch-life.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 
-/** A server of tools whose schemas need any time and memory, at the built daemon. */
+/** A tool server whose schemas need any time and memory, at the built daemon. */
 const test = suite('bombs in schemas');
 
 const FINE = { name: 'fine', inputSchema: { type: 'object', properties: { a: {} } } };

@@ -12,7 +12,7 @@ import { watch } from '../helpers/watch-life.ts';
 import { webTools } from '../helpers/web-tools.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 
-/** Servers of tools whose answers need any time and memory, at the built daemon. */
+/** Tool servers whose answers need any time and memory, at the built daemon. */
 const test = suite('bombs of tool servers');
 
 const FORMS = fileURLToPath(new URL('../fixtures/mcp/forms.mjs', import.meta.url));

@@ -206,7 +206,7 @@ test('one upgrade goes on at a time', async (context) => {
   assert.equal([(await daemonNow(context)).version, inUse(context)], ['1.0.0', '1.0.0']);
 });
 
-test('an installation of before 1.0.0 becomes the version before', async (context) => {
+test('an installation older than 1.0.0 becomes the version before', async (context) => {
   const { home, folder, prefix, builds } = context;
   const unpack = (archive: string, to: string) => {
     mkdirSync(to, { recursive: true });
@@ -281,7 +281,7 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   assert.not(existsSync(left), 'what a command that was killed has unpacked');
   assert.match(await tried('--check'), 'asks no server');
   assert.match(await tried('--back'), 'There is no version before');
-  // A version of before this command.
+  // A version that has no such command.
   const old = join(context.prefix, 'lib', 'svc', 'previous');
   mkdirSync(join(old, 'bin'), { recursive: true });
   mkdirSync(join(old, 'lib', 'svc'), { recursive: true });

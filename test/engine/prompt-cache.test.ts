@@ -37,8 +37,7 @@ const turns = (answer: string) => [...FIRST, said('assistant', answer), said('us
 
 test.after(() => rmSync(root, { recursive: true, force: true }));
 
-/** One engine in this process. A restart of it has the files, and nothing else of before. */
-
+/** The one engine in this process. After a restart it has the files and nothing else. */
 let opened: Promise<LoadedModel> | null = null;
 let folders = 0;
 
@@ -292,8 +291,7 @@ test('a short prompt is not kept', async () => {
   assert.equal(at.files(), []);
 });
 
-/** Real engine processes. */
-
+/** A home of real engine processes. */
 interface Home {
   cache: string;
   /** The lines of the daemon about files. */

@@ -127,7 +127,7 @@ test('a node that is asked to stop hears it, and an unknown one is an error', as
   assert.is(await codeOf(nodes.drain('b')), 'node_unknown');
 });
 
-test('a daemon that has its log alone lists no node', async () => {
+test('a daemon that is not in a fleet lists no node', async () => {
   const alone = new OneDaemon({ durableSeq: 0, subscribe() {} }).nodes;
   assert.equal(await alone.list(), { nodes: [] });
   assert.is(await codeOf(alone.drain('a')), 'node_unknown');

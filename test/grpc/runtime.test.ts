@@ -396,10 +396,14 @@ test('a failed run ends its call with the status of its error', async (world) =>
 
 test('each method declares its scope', () => {
   const methods = Object.keys(loadSync(PROTO)[RUNTIME] ?? {});
-  assert.equal(Object.keys(methodScopes).sort(), methods.sort());
+  assert.equal(
+    Object.keys(methodScopes).sort(),
+    methods.sort(),
+    'npm run docs makes docs/runtime.proto',
+  );
 });
 
-test('a daemon that has its log alone has no nodes, and none is drained', async ({ client }) => {
+test('a daemon that is not in a fleet has no nodes, and drains none', async ({ client }) => {
   assert.equal((await client.ask('Nodes')).nodes ?? [], []);
   const refused = await client.refusal('DrainNode', { id: 'node_1' });
   assert.is(refused.code, status.NOT_FOUND);

@@ -25,7 +25,7 @@ export interface LocalHarness extends LocalProvider {
   /** The output of the engine processes. */
   printed: string[];
   state(): string;
-  /** Pid of the engine process; throws when there is none. */
+  /** Pid of the engine process; throws when no process runs. */
   pid(): number;
   close(): Promise<void>;
 }

@@ -59,7 +59,7 @@ export interface RuntimeOptions {
   trouble?: () => string | null;
   /** How far a model is loaded. By default none is being loaded. */
   loading?: (model: string) => number | null;
-  /** From 0 to 1, for the jitter of waits. The default is none. */
+  /** From 0 to 1, for the jitter of waits. The default is 0. */
   random?: () => number;
   /** This boot is a node of a fleet. Its store is the one of the fleet. */
   node?: {
@@ -74,7 +74,7 @@ export interface RuntimeOptions {
   /** The tool servers. By default there are none. */
   servers?: ToolServers;
   judge?: ArgumentsJudge;
-  /** Places that tokens leave to the home. The default is none. */
+  /** Places that tokens leave to the home. The default is 0. */
   kept?: number;
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';

@@ -9,7 +9,7 @@ import type { StreamPort } from '../../src/ports/log.ts';
 export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {
   /** Every accepted event so far. */
   readonly events: E[];
-  /** Fires the next deadline of the present state; throws when there is none. */
+  /** Fires the next deadline of the present state; throws when it has no deadline. */
   fireDeadline(): Promise<void>;
   /** Refuses proposals, as a kernel with a failed store does. */
   fail(error: Error): void;

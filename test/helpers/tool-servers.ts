@@ -34,7 +34,7 @@ export interface ToolServersHarness extends KernelHarness {
   leave(): Promise<void>;
 }
 
-/** Servers of tools over a kernel in memory, with a clock that the test moves. */
+/** Tool servers over a kernel in memory, with a clock that the test moves. */
 export async function bootToolServers(
   configured: Record<string, object>,
   options: {

@@ -25,7 +25,7 @@ test('one holds it, and the next one has it after the release', async ({ folder 
   next?.();
 });
 
-test('only the user may read it, also one of before', async ({ folder }) => {
+test('only the user may read it, also an older one', async ({ folder }) => {
   if (platform.others === 0) return;
   const before = join(folder, 'before');
   writeFileSync(before, '');

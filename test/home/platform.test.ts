@@ -212,7 +212,7 @@ test('a leader and its descendants end together', async () => {
   );
 });
 
-test('a server of tools has the variables without which Windows starts nothing', async () => {
+test('a tool server has the variables without which Windows starts nothing', async () => {
   const config = { command: ['npx'], env: {}, cwd: null, url: null, headers: {} };
   const env = { SystemRoot: 'C:\\Windows', Path: 'C:\\node', OPENAI_API_KEY: 'a secret' };
   const references = { env, key: async () => null };

@@ -19,7 +19,7 @@ test('a wait is never negative, and never longer than a day', () => {
   assert.is(wait({ 'retry-after': '1e300' }), 86_400_000);
 });
 
-test('what is no wait is none', () => {
+test('an invalid wait is ignored', () => {
   for (const headers of [
     {},
     { 'retry-after': '' },

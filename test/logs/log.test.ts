@@ -6,7 +6,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { createLog, cutLine, type DaemonLog } from '../../src/logs/log.ts';
+import { cutLine } from '../../src/logs/cut-line.ts';
+import { createLog, type DaemonLog } from '../../src/logs/log.ts';
 import { readTail } from '../../src/logs/tail.ts';
 
 const test = suite<{ folder: string }>('log');

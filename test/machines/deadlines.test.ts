@@ -162,7 +162,11 @@ for (const [name, group] of groups) {
       }
     }
     const wanted = expected[name] ?? {};
-    assert.equal([...found.keys()].sort(), Object.keys(wanted).sort());
+    assert.equal(
+      [...found.keys()].sort(),
+      Object.keys(wanted).sort(),
+      '`expected` is in test/machines/deadlines.test.ts',
+    );
     for (const [path, armed] of found) assert.equal([...armed].sort(), wanted[path]?.sort(), path);
   });
 }

@@ -15,7 +15,11 @@ test('the diagrams in the repository are up to date: else run npm run diagrams',
   const there = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.svg') || file.endsWith('.mmd'))
     .map((file) => `${FOLDER}/${file}`);
-  assert.equal([...there, DATA, PAGE].sort(), [...drawn.keys()].sort());
+  assert.equal(
+    [...there, DATA, PAGE].sort(),
+    [...drawn.keys()].sort(),
+    'npm run diagrams; delete other pictures',
+  );
   for (const [file, content] of drawn)
     assert.ok(readFileSync(file, 'utf8') === content, `${file} is stale`);
 });

@@ -45,7 +45,7 @@ test('a provider may ask for a longer wait, never for a shorter one, and not for
   assert.is(retryDelay(1, 3_600_000), RETRY_LONGEST_MS);
 });
 
-test('an empty answer is asked for once more, and only where it is none', () => {
+test('an empty answer is tried once more, unless emptiness is an answer', () => {
   const empty = { ...retryable, code: 'answer_empty' };
   assert.ok(canRetry(context({ failures: 0 }), empty));
   assert.not.ok(canRetry(context({ failures: 1 }), empty));

@@ -30,7 +30,7 @@ export class SimClock implements Clock {
     return cancel;
   }
 
-  /** Time of the earliest timer; infinite when there is none. */
+  /** Time of the earliest timer; infinite without timers. */
   nextAt(): number {
     let at = Number.POSITIVE_INFINITY;
     for (const timer of this.timers) if (timer.at < at) at = timer.at;

@@ -57,7 +57,7 @@ interface Execution {
 }
 
 /**
- * The server of tools, which counts what it carries out, and the person who decides.
+ * The tool server, which counts what it carries out, and the person who decides.
  *
  * 1. A call is carried out at most as often as the log says that it was started.
  * 2. It is started again only after a person said so, or if its tool may be repeated.

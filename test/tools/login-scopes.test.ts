@@ -37,7 +37,7 @@ for (const method of ['initialize', 'tools/list', 'tools/call'])
     assert.is((await use()).text, 'said');
   });
 
-test('a login that only the server itself offers works without a refusal, and one of none is none', async () => {
+test('a login that only the server itself offers works without a refusal; without an authorization server there is no login', async () => {
   const { remote, login, kept } = await boot();
   remote.does.free = ['initialize', 'notifications/initialized', 'tools/list'];
   assert.equal(await login(), []);

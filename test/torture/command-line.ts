@@ -10,7 +10,7 @@ const TORTURES = {
   engine:
     'Kills the engine in the middle of answers with a seed, then loads and unloads its model.',
   tools:
-    'Kills the daemon, its engine and its servers of tools, while models call tools and a person decides.',
+    'Kills the daemon, its engine and its tool servers, while models call tools and a person decides.',
   fleet:
     'Kills, stops and cuts off three daemons on one PostgreSQL, sets their clocks, kills the database.',
   kills: 'Kills the built daemon and its engine with SIGKILL at random moments, under load.',

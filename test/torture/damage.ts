@@ -24,8 +24,6 @@ export interface Damages {
   codes: Record<string, number>;
 }
 
-/** Each open creates the reserve, so a small one is enough. */
-
 /** Damages the log of a killed daemon, with its WAL, again and again: cuts it, or flips one bit. */
 export async function damageLog(times: number, draw: Random): Promise<Damages> {
   const home = await makePausedHome();

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { processTree } from '../../src/providers/local/memory-watch.ts';
 import { SCRIPTED } from '../helpers/tool-servers.ts';
 
-/** Pids of the scripted servers of tools of a daemon, and not of what watches over them. */
+/** Pids of the scripted tool servers of a daemon, and not of what watches over them. */
 export async function serverProcesses(daemon: number): Promise<number[]> {
   const pids = await processTree(daemon);
   return pids.filter((pid) => {

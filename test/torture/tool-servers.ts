@@ -26,19 +26,17 @@ export function isHostile(server: string): boolean {
   return server.startsWith('evil-');
 }
 
-/**
- * Servers of tools that are svc itself. They work in the daemon, and hear of no id of a call. So
- * the model gives each call a mark, and the call leaves it where it works.
- *
- * 1. An edit adds a line. A second one adds the same line again.
- * 2. A write makes a file.
- * 3. The site counts the pages that it is asked for.
- */
-
 const [JOURNAL, END] = ['journal', 'The end.'];
 const PAGE = '/page/';
 
-/** What a call with this mark is asked to do. `origin`: of the site. */
+/**
+ * The arguments of a call to a built-in server. It works in the daemon and gets no id of the call.
+ * So the model gives each call a mark, and the call leaves it where it works.
+ *
+ * 1. An edit adds a line. A second one adds the same line again.
+ * 2. A write makes a file.
+ * 3. The site, `origin`, counts the requests for its pages.
+ */
 export function argumentsOf(tool: string, mark: string, origin: string): object {
   if (tool === 'edit') return { path: JOURNAL, old: END, new: `${mark}\n${END}` };
   if (tool === 'write') return { path: mark, content: mark };

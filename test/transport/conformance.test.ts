@@ -322,6 +322,7 @@ test('the requests of this test cover every route', () => {
   assert.equal(
     Object.keys(asked).sort(),
     routes.map(({ method, path }) => `${method} ${path}`).sort(),
+    '`asked` is in test/transport/conformance.test.ts',
   );
 });
 

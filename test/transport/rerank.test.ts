@@ -58,7 +58,7 @@ test('all paths of HTTP and the local socket have one answer', async () => {
   await real.close();
 });
 
-test('what programs of others also send is left out by name, and mistakes are refused by theirs', async () => {
+test('what third-party programs also send is left out by name, and mistakes are refused by theirs', async () => {
   const { real } = await boot();
   const cohere = { ...asked, max_tokens_per_doc: 4096 };
   const { status: code, headers } = await real.get('/v2/rerank', { method: 'POST', body: cohere });

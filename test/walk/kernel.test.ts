@@ -18,7 +18,7 @@ for (const name of MACHINES) {
 
   test(`${name}: every path through the kernel has the state of the fold, and what is refused changes nothing`, async () => {
     const walk = await walked(name);
-    assert.equal([...walk.edges].sort(), edges);
+    assert.equal([...walk.edges].sort(), edges, 'add the events to test/machines/models/');
     assert.ok(
       walk.paths >= edges.length &&
         walk.refused > (name === 'lease' || name === 'conversation' ? 10 : 500),

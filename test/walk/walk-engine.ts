@@ -93,7 +93,7 @@ async function heldWhileItLoads(harness: Harness, settings: Settings = {}): Prom
   return pid;
 }
 
-/** A model that is none, and a program that is gone. */
+/** An invalid model, and a program that is gone. */
 async function cannotLoad(): Promise<Walked> {
   const harness = await Harness.build({}, { engine: true });
   await harness.start('ready');

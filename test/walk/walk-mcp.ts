@@ -3,7 +3,7 @@ import { scripted } from '../helpers/tool-servers.ts';
 import type { Walked } from './edges.ts';
 import { ToolHarness } from './walk-tools.ts';
 
-/** Scenarios of the servers of tools themselves. */
+/** Scenarios of the tool servers themselves. */
 
 const FREE = { policy: 'allow' };
 /** So many failures in a row open the circuit. */

@@ -5,7 +5,7 @@ import { scripted } from '../helpers/tool-servers.ts';
 import type { Walked } from './edges.ts';
 import { Harness, type Settings, waitLong } from './harness.ts';
 
-/** Scenarios of runs whose calls svc carries out, with real servers of tools. */
+/** Scenarios of runs whose calls svc carries out, with real tool servers. */
 
 /** What a call of `put` takes here: it never ends by itself. */
 const FOREVER = { COUNT_FILE: '/dev/null', WORK_MS: '2e9' };
@@ -20,7 +20,7 @@ interface Server {
   pid: number | null;
 }
 
-/** A harness whose daemons have servers of tools. */
+/** A harness whose daemons have tool servers. */
 export class ToolHarness {
   readonly base: Harness;
   private readonly gate: string;

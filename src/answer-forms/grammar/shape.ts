@@ -22,7 +22,7 @@ export interface ObjectShape {
   readonly kind: 'object';
   /** In the order in which the model writes them. */
   readonly properties: readonly Property[];
-  /** The value of each further property. Null: there is none. */
+  /** The value of each further property. Null: none is allowed. */
   readonly others: Shape | null;
   /** The rule of the names of further properties. Absent: any text. */
   readonly nameRule?: string;

@@ -25,7 +25,7 @@ export function callText(call: ApprovalRecord, columns?: number): CallText {
 }
 
 /** The parts that there are, one below the other. */
-export function joined(...parts: readonly string[]): string {
+export function joinParts(...parts: readonly string[]): string {
   return parts.filter(Boolean).join('\n');
 }
 

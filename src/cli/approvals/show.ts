@@ -3,7 +3,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { callId } from './call-id.ts';
-import { callText, commandsFor, joined } from './call-text.ts';
+import { callText, commandsFor, joinParts } from './call-text.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = await callId(paths, args[0]);
@@ -11,7 +11,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   if (json) return printJson(call);
   const text = callText(call);
   print(
-    joined(
+    joinParts(
       `run    ${oneLine(call.run)}`,
       `tool   ${oneLine(`${call.server}/${call.tool}`)}`,
       `since  ${call.since}`,

@@ -71,8 +71,8 @@ const SINGLE = 3;
 const READ = 50;
 
 /**
- * The newest conversation of a folder: the first run of it. Null: there is none among the newest
- * runs, or there are only single runs.
+ * The newest conversation of a folder: the first run of it. Null: the newest runs of the folder are
+ * single runs, or it has no runs.
  */
 export async function lastConversation(paths: Paths, origin: string): Promise<string | null> {
   let before: string | null = null;

@@ -14,7 +14,7 @@ export function notInForce({
   const more = keys.length > KEYS_MAX ? `, and ${keys.length - KEYS_MAX} more` : '';
   const named = `${keys.slice(0, KEYS_MAX).join(', ')}${more}`;
   return [
-    `The configuration file was changed, and not all of it counts yet: ${named}. ` +
+    `The configuration file was changed, and not all of it is in effect yet: ${named}. ` +
       'To apply it: svc config apply, or svc restart',
   ];
 }

@@ -39,7 +39,7 @@ const RETRY_MS = 50;
  * 1. A daemon answers: waits until it is ready. If it is stopping, waits for its end, then starts
  *    one.
  * 2. None answers, but a process that had a socket is alive: gives it a short time to end.
- * 3. There is none: starts one. If others do so at once, one gets the home and all wait for it. If
+ * 3. No daemon runs: starts one. If others do so at once, one gets the home and all wait for it. If
  *    this owner ends, the next look starts another.
  */
 export async function startDaemon({
@@ -72,7 +72,7 @@ export async function startDaemon({
   }
 }
 
-/** The status of the daemon once it is ready; null if there is none, or it ends. */
+/** The status of the daemon once it is ready; null if none runs, or it ends. */
 async function whenAnswering(paths: Paths, deadline: number): Promise<Status | null> {
   let client: ControlClient;
   try {

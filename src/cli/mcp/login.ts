@@ -16,14 +16,17 @@ import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { stopServer } from './logout.ts';
 
-/** A person logs in at a tool server, with a browser. The daemon uses the stored tokens then. */
+/** Logs the user in at a tool server, in a browser. The daemon then uses the stored tokens. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = ''] = args;
   const config = readMcpFile(mcpFile(paths.config)).servers.get(name);
   if (config === undefined)
     throw new SvcError('mcp_unknown', `There is no tool server ${JSON.stringify(name)}.`);
   const keys = new StoredKeys(paths.keys);
-  const key = (each: string) => keys.read(mcpKey(name, each).id, mcpKey(name, each).owner);
+  const key = (keyName: string) => {
+    const { id, owner } = mcpKey(name, keyName);
+    return keys.read(id, owner);
+  };
   const references = { env: process.env, key };
   const launch = await launchOf(config, references, '');
   const { url: server } = launch;
@@ -32,10 +35,10 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
       hint: 'A login is for a server with a url, and without the header Authorization.',
     });
   const { client_id, client_secret: secret } = config;
-  // Its warnings have words of the authorization server.
+  // The MCP library warns with texts of the authorization server, which may command a terminal.
   console.warn = () => {};
   const { signIn } = await loadSignIn();
-  const missing = await signIn({
+  const notGranted = await signIn({
     name,
     server,
     launch,
@@ -47,22 +50,25 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     store: mcpLogin(keys, name),
     limits: defaultLimits,
     now: Date.now,
-    show: (page) => show(page, flags['no-browser'] !== true ? paths.signIn : null),
+    show: (page) => showPage(page, flags['no-browser'] !== true ? paths.signIn : null),
   });
-  const isNeeded = missing !== null;
-  if (!json) print(oneLine(isNeeded ? `Logged in at ${name}.` : `${name} asks for no login.`));
-  if (isNeeded && missing.length > 0)
-    note(oneLine(`The authorization server did not grant: ${missing.join(' ')}.`));
+  const isLoggedIn = notGranted !== null;
+  if (!json) print(oneLine(isLoggedIn ? `Logged in at ${name}.` : `${name} asks for no login.`));
+  if (isLoggedIn && notGranted.length > 0)
+    note(oneLine(`The authorization server did not grant: ${notGranted.join(' ')}.`));
   await stopServer(paths, name);
   const { answer } = await askHome(paths, 'mcp.test', { name }, { timeout_ms: TEST_MS });
   const tools = answer?.tools.length ?? null;
-  if (json) printJson({ name, logged_in: isNeeded, not_granted: missing ?? [], tools });
+  if (json) printJson({ name, logged_in: isLoggedIn, not_granted: notGranted ?? [], tools });
   else if (tools !== null) note(`Its tools: ${tools}. See: svc mcp show ${name}`);
   return 0;
 }
 
-/** The browser opens a private file that leads there: others can read a command line. */
-async function show(page: URL, folder: string | null): Promise<void> {
+/**
+ * Prints the address, and opens it in a browser. The browser gets a private file that leads there,
+ * because other users can read the command line of a process.
+ */
+async function showPage(page: URL, folder: string | null): Promise<void> {
   note(oneLine(`To log in, open this page of ${page.host}:`));
   note(oneLine(page.href));
   const [program, ...words] = isTerminal(2) ? platform.opener(process.env) : [];
@@ -72,5 +78,5 @@ async function show(page: URL, folder: string | null): Promise<void> {
   if (!(await open(program, [...words, pathToFileURL(path).href]))) note('No browser opens.');
 }
 
-/** Above the limit for a start. */
+/** Longer than the largest limit for the start of a tool server. */
 const TEST_MS = 3_700_000;

@@ -83,7 +83,7 @@ function read(spec: CommandSpec, args: string[], line: Line): Arguments {
   }
 }
 
-/** The command or the group that the words begin with. Throws usage when there is none. */
+/** The command or the group that the words begin with. Throws usage for other words. */
 function helpName(words: readonly string[]): string {
   for (let count = words.length; count > 0; count -= 1) {
     const name = words.slice(0, count).join(' ');

@@ -7,13 +7,13 @@ import { wrapLines } from '../../logs/word-wrap.ts';
 
 export { isTerminal };
 
-// Not imported: see paths.ts.
-const { writeSync } = process.getBuiltinModule('node:fs');
-
 /**
  * The output of a command. stdout has the answer or the data only; the rest goes to stderr.
  * It writes to the file descriptors: the streams of Node cost a tenth of a quick command.
  */
+
+// Not imported: see paths.ts.
+const { writeSync } = process.getBuiltinModule('node:fs');
 
 /** Makes the present line of a terminal empty. */
 export const ERASE = '\r\u001b[K';

@@ -3,7 +3,7 @@ import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
-import { callText, firstLines, joined } from '../approvals/call-text.ts';
+import { callText, firstLines, joinParts } from '../approvals/call-text.ts';
 import { alwaysText } from '../approvals/decide.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { isTerminal, note, paint } from '../print/output.ts';
@@ -75,14 +75,14 @@ export class ToolLines {
     const call = await askDaemon(this.paths, 'approval.get', { id });
     const columns = terminalColumns(process.stderr);
     const { target, description, changes, arguments: args } = callText(call, columns);
-    note(joined(target, firstLines(changes || args, LINES)));
+    note(joinParts(target, firstLines(changes || args, LINES)));
     const text = `The model wants to call ${oneLine(tool)}. Allow it?`;
     for (;;) {
       const answers = Object.keys(DECISIONS);
       const answer = await askUser({ text, answers, end: 'no', signal });
       if (answer === null) return;
       const decision = DECISIONS[answer];
-      if (decision == null) note(joined(target, description, changes, args));
+      if (decision == null) note(joinParts(target, description, changes, args));
       else {
         const decided = await askDaemon(this.paths, 'approval.decide', { id, ...decision });
         if (answer === 'always') note(alwaysText(decided));

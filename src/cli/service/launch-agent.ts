@@ -12,11 +12,11 @@ export function agentText({ command, env, stop_s, stderr }: Service): string {
   <string>${LABEL}</string>
   <key>ProgramArguments</key>
   <array>
-${command.map((word) => `    <string>${escaped(word)}</string>\n`).join('')}  </array>
+${command.map((word) => `    <string>${escapeXml(word)}</string>\n`).join('')}  </array>
   <key>EnvironmentVariables</key>
   <dict>
 ${Object.entries(env)
-  .map(([name, value]) => `    <key>${name}</key>\n    <string>${escaped(value)}</string>\n`)
+  .map(([name, value]) => `    <key>${name}</key>\n    <string>${escapeXml(value)}</string>\n`)
   .join('')}  </dict>
   <key>RunAtLoad</key>
   <true/>
@@ -32,12 +32,12 @@ ${Object.entries(env)
   <key>ProcessType</key>
   <string>Background</string>
   <key>StandardErrorPath</key>
-  <string>${escaped(stderr)}</string>
+  <string>${escapeXml(stderr)}</string>
 </dict>
 </plist>
 `;
 }
 
-export function escaped(text: string): string {
+export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

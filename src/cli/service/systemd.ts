@@ -13,7 +13,7 @@ const WATCHDOG_S = 30;
  */
 export function unitText({ command, env, envFile, start_s, stop_s }: Service): string {
   const variables = Object.entries(env).map(
-    ([name, value]) => `Environment=${quoted(`${name}=${value}`)}\n`,
+    ([name, value]) => `Environment=${quoteWord(`${name}=${value}`)}\n`,
   );
   return `[Unit]
 Description=svc, a local AI runtime daemon
@@ -43,13 +43,13 @@ function path(text: string): string {
   return text.replaceAll('%', '%%');
 }
 
-function quoted(text: string): string {
+function quoteWord(text: string): string {
   return `"${path(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }
 
 /** In a command line `$` begins a variable too. */
 function argument(text: string): string {
-  return quoted(text).replaceAll('$', '$$$$');
+  return quoteWord(text).replaceAll('$', '$$$$');
 }
 
 /** The hint that gives this shell a systemd of its user. */

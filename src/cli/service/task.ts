@@ -1,4 +1,4 @@
-import { escaped } from './launch-agent.ts';
+import { escapeXml } from './launch-agent.ts';
 import type { Service } from './service.ts';
 
 /**
@@ -12,12 +12,12 @@ export function taskText({ command, env }: Service, user: string): string {
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <Triggers>
     <LogonTrigger>
-      <UserId>${escaped(user)}</UserId>
+      <UserId>${escapeXml(user)}</UserId>
     </LogonTrigger>
   </Triggers>
   <Principals>
     <Principal id="Author">
-      <UserId>${escaped(user)}</UserId>
+      <UserId>${escapeXml(user)}</UserId>
       <LogonType>InteractiveToken</LogonType>
       <RunLevel>LeastPrivilege</RunLevel>
     </Principal>
@@ -35,7 +35,7 @@ export function taskText({ command, env }: Service, user: string): string {
   <Actions Context="Author">
     <Exec>
       <Command>cmd.exe</Command>
-      <Arguments>${escaped(`/d /s /c "${variables.join('')}${line}"`)}</Arguments>
+      <Arguments>${escapeXml(`/d /s /c "${variables.join('')}${line}"`)}</Arguments>
     </Exec>
   </Actions>
 </Task>

@@ -8,7 +8,7 @@ import type { Paths } from '../../home/paths.ts';
 import type { LogSource, LogTarget } from '../../kernel/store/transfer/port.ts';
 import { databaseOf } from '../config/database.ts';
 
-/** Opens the log of the store that is configured. Null: there is none. */
+/** Opens the log of the store that is configured. Null: it has no log. */
 export async function openSource(paths: Paths): Promise<LogSource | null> {
   const config = loadConfig(paths.config);
   if (isPostgres(config.store)) {

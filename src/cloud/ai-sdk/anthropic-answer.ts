@@ -1,6 +1,6 @@
 import { REDACTED } from '../../contract/messages/parts.ts';
 import { asRecord, isRecord } from '../../json.ts';
-import { type Call, unassigned } from '../remote/calls.ts';
+import { type Call, unassignedPieceError } from '../remote/calls.ts';
 import {
   argumentsOf,
   EventAnswer,
@@ -118,7 +118,7 @@ export class AnthropicAnswer extends EventAnswer {
     const piece = argumentsOf(partial_json);
     if (piece === '') return;
     const begun = this.blocks.get(index);
-    if (begun === undefined) throw unassigned();
+    if (begun === undefined) throw unassignedPieceError();
     if (begun === null) return;
     this.callText(begun.call, piece);
     if (begun.before !== '') begun.came += piece;

@@ -1,5 +1,5 @@
 import { asRecord } from '../../json.ts';
-import { type Call, unassigned } from '../remote/calls.ts';
+import { type Call, unassignedPieceError } from '../remote/calls.ts';
 import { argumentsOf, EventAnswer, type Fields, isSet, listOf } from '../remote/event-answer.ts';
 import { reasonOf, usageOf } from '../remote/finish.ts';
 
@@ -27,7 +27,7 @@ export class CohereAnswer extends EventAnswer {
     else if (type === 'tool-call-start') this.beginTool(index, tool_calls);
     else if (type === 'tool-call-delta') {
       const call = this.open.get(index);
-      if (call === undefined) throw unassigned();
+      if (call === undefined) throw unassignedPieceError();
       this.callText(call, argumentsOf(asRecord(asRecord(tool_calls).function).arguments));
     } else if (type === 'message-end') {
       if (isSet(error)) throw this.reportedFailure(error);

@@ -14,7 +14,7 @@ import {
   callOptions,
   refuseContinued,
   refuseUnsupported,
-  unsupported,
+  unsupportedError,
 } from '../remote/call-options.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { type EventAnswerContext, listOf } from '../remote/event-answer.ts';
@@ -204,7 +204,7 @@ function refuseUnsendable(request: RunRequest, adapter: Adapter): void {
       sdk === undefined &&
       !(name === 'parallel_tool_calls' ? hasSingleCalls : name === 'verbosity')
     )
-      throw unsupported(name);
+      throw unsupportedError(name);
 }
 
 const isAudio = ({ type }: MessagePart) => type === 'audio';

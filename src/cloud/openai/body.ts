@@ -4,7 +4,7 @@ import type { Message, MessagePart, RunRequest, Tool } from '../../contract/mess
 import { isMedia, textOf } from '../../contract/messages/parts.ts';
 import { audioFormatOf, effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
-import { refuseContinued, unsupported } from '../remote/call-options.ts';
+import { refuseContinued, unsupportedError } from '../remote/call-options.ts';
 import { isStrict } from '../remote/strict-schema.ts';
 import type { AddressedConfig } from './request-headers.ts';
 
@@ -70,7 +70,7 @@ function toSendable(
       placeOf(name) === undefined &&
       (compatible === 'none' || (isOpenai && compatible === 'neighbours')),
   );
-  if (missing !== undefined) throw unsupported(missing[0]);
+  if (missing !== undefined) throw unsupportedError(missing[0]);
   return Object.fromEntries(
     rows.map(([name, , value]) => {
       const [field = name, inner] = placeOf(name) ?? [];

@@ -1,5 +1,5 @@
 import type { Opaque } from '../../contract/messages/parts.ts';
-import { type Call, type ToolCalls, unassigned } from '../remote/calls.ts';
+import { type Call, type ToolCalls, unassignedPieceError } from '../remote/calls.ts';
 import type { Pieces } from '../remote/pieces.ts';
 
 /** One piece of a tool call, as a server sends it. A field that it leaves out is empty or null. */
@@ -50,7 +50,7 @@ export class CallPieces {
     const piece = this.withName(sent);
     if (piece === null) return;
     const found = this.find(piece);
-    if (found === 'none' && piece.text.trim() !== '') throw unassigned();
+    if (found === 'none' && piece.text.trim() !== '') throw unassignedPieceError();
     if (found === 'none') return;
     const { index, id, name, text, opaque } = piece;
     const begun = found ?? this.begin(id, name, opaque);
@@ -67,9 +67,9 @@ export class CallPieces {
   end(): void {
     for (const { id, text } of this.nameless.values()) {
       const [call, ...others] = this.begun.filter((begun) => !begun.arguments.isComplete);
-      if (call === undefined || others.length > 0 || id !== '') throw unassigned();
+      if (call === undefined || others.length > 0 || id !== '') throw unassignedPieceError();
       call.arguments.take(text);
-      if (!call.arguments.isComplete) throw unassigned();
+      if (!call.arguments.isComplete) throw unassignedPieceError();
       this.calls.add(call.call, text);
     }
   }

@@ -6,7 +6,7 @@ import { asRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../../ports/providers.ts';
 import { type Returns, refuseUnsupported } from './call-options.ts';
-import { type Call, ToolCalls, unassigned } from './calls.ts';
+import { type Call, ToolCalls, unassignedPieceError } from './calls.ts';
 import { noMedia, unreadableError } from './event-answer.ts';
 import { type RequestContext, toFailure, truncatedError } from './failure.ts';
 import { finishPart, type SdkFinish, sdkReason, sdkUsage } from './finish.ts';
@@ -126,7 +126,7 @@ class Answer {
 
   private callOf(sdkId: string): Call {
     const call = this.byId.get(sdkId);
-    if (call === undefined) throw unassigned();
+    if (call === undefined) throw unassignedPieceError();
     return call;
   }
 

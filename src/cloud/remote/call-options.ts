@@ -152,11 +152,11 @@ export interface Warning {
  */
 export function refuseUnsupported(warnings: readonly Warning[]): void {
   const missing = warnings.find(({ type }) => type === 'unsupported');
-  if (missing !== undefined) throw unsupported(missing.feature ?? 'a part of the request');
+  if (missing !== undefined) throw unsupportedError(missing.feature ?? 'a part of the request');
 }
 
 /** `what`: a field of a run, or the name that the SDK gives it. */
-export function unsupported(what: string): SvcError {
+export function unsupportedError(what: string): SvcError {
   const param = FIELDS[what] ?? what;
   return new SvcError('capability_missing', `The provider cannot be asked for ${param}.`, {
     param: /\s/.test(param) ? undefined : param,

@@ -81,6 +81,6 @@ export class ToolCalls {
 /** Ids that can be sent back in a message. */
 const ID = /^[^\p{Cc}\p{Cs}]{1,256}$/u;
 
-export function unassigned() {
+export function unassignedPieceError() {
   return garbledError('The provider sent a piece of a tool call that belongs to no call.');
 }

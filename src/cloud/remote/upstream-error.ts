@@ -7,7 +7,7 @@ export type Hidden = Pick<Secrets, 'key' | 'texts'>;
 
 export interface Secrets {
   key: string | null;
-  /** Where the key is: a reference, or `stored`. Null: there is none. */
+  /** Where the key is: a reference, or `stored`. Null: no key is needed. */
   place: string | null;
   texts: readonly (string | null)[];
 }

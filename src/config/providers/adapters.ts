@@ -6,7 +6,7 @@
 export interface AdapterSpec {
   /** Null for the adapter that svc has itself. */
   package: string | null;
-  /** The address that it uses without a base_url. Null: it depends on options, or there is none. */
+  /** The address that it uses without a base_url. Null: options decide, or base_url must. */
   base_url: string | null;
   /** Its options, by name, with their meaning. */
   options: Readonly<Record<string, string>>;

@@ -26,7 +26,7 @@ export async function signIn(secret) {
   const response = await send('/v1/session', { method: 'POST', body: secret, headers: {} });
   const text = await bodyOf(response);
   if (!response.ok) throw new ApiError(response.status, errorOf(text));
-  await keepSession(parsed(text));
+  await keepSession(parseJson(text));
 }
 
 /**
@@ -42,7 +42,7 @@ export async function ask(path, { method = 'GET', body, headers = {}, signal, wi
   const session = presentSession();
   const response = await send(path, { method, body, headers, signal, within_ms });
   const text = await bodyOf(response);
-  if (response.ok) return text === '' ? null : parsed(text);
+  if (response.ok) return text === '' ? null : parseJson(text);
   // A late answer to an earlier session does not end the present one.
   if (response.status === 401 && method !== 'POST' && session === presentSession()) signedOut();
   throw new ApiError(response.status, errorOf(text));
@@ -85,7 +85,7 @@ export async function askLines(path, { body, signal, onLine }) {
     });
     const lines = (rest + (value ?? '')).split('\n');
     rest = lines.pop() ?? '';
-    for (const line of lines.filter((text) => text !== '').map(parsed)) {
+    for (const line of lines.filter((text) => text !== '').map(parseJson)) {
       if (line.error?.code !== undefined && line.id === undefined)
         throw new ApiError(200, line.error);
       onLine(line);
@@ -104,7 +104,7 @@ async function bodyOf(response) {
 }
 
 /** @param {string} text */
-function parsed(text) {
+function parseJson(text) {
   try {
     return JSON.parse(text);
   } catch {

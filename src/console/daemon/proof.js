@@ -163,9 +163,9 @@ function base64url(bytes) {
 async function inStore(mode, act) {
   const opening = indexedDB.open('svc', 1);
   opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
-  const database = await settled(opening);
+  const database = await resultOf(opening);
   try {
-    return await settled(act(database.transaction(STORE, mode).objectStore(STORE)));
+    return await resultOf(act(database.transaction(STORE, mode).objectStore(STORE)));
   } finally {
     database.close();
   }
@@ -176,7 +176,7 @@ async function inStore(mode, act) {
  * @param {IDBRequest<T>} request
  * @returns {Promise<T>}
  */
-function settled(request) {
+function resultOf(request) {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);

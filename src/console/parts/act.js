@@ -80,7 +80,7 @@ export function inTurn(work) {
  * Does the work a moment later, once for all calls until then.
  * @param {() => unknown} work
  */
-export function gathered(work) {
+export function batchCalls(work) {
   let due = false;
   return () => {
     if (due) return;

@@ -24,7 +24,7 @@ export function clock(at) {
  * @param {string} at
  * @param {{ to?: keyof typeof LENGTHS }} [options]
  */
-export function moment(at, { to = 'millisecond' } = {}) {
+export function formatTime(at, { to = 'millisecond' } = {}) {
   const day = DAY.format(new Date(at));
   const time = clock(at).slice(0, LENGTHS[to]);
   return day === DAY.format(new Date()) ? time : `${day} ${time}`;
@@ -34,7 +34,7 @@ export function moment(at, { to = 'millisecond' } = {}) {
  * A duration in a fitting unit.
  * @param {number} ms
  */
-export function lasting(ms) {
+export function formatDuration(ms) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
@@ -50,5 +50,5 @@ export function lasting(ms) {
  * @param {string} [to] now by default
  */
 export function since(from, to) {
-  return lasting((to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from));
+  return formatDuration((to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from));
 }

@@ -8,7 +8,7 @@ import { byId, say } from './dom.js';
  * @param {string} no
  * @returns {Promise<boolean>}
  */
-export function confirmed(question, yes, no = 'Keep it') {
+export function askConfirmation(question, yes, no = 'Keep it') {
   return answerTo(question, yes, no);
 }
 
@@ -19,7 +19,7 @@ export function confirmed(question, yes, no = 'Keep it') {
  * @param {string} text
  * @returns {Promise<string | null>}
  */
-export async function written(question, yes, text) {
+export async function askText(question, yes, text) {
   const input = /** @type {HTMLInputElement} */ (byId('confirm-input'));
   input.value = text;
   input.hidden = false;

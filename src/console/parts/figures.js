@@ -1,6 +1,6 @@
 // @ts-check
 import { answererOf } from './answerer.js';
-import { lasting } from './clock.js';
+import { formatDuration } from './clock.js';
 
 /**
  * Figures of a run. Null where it has none.
@@ -20,7 +20,7 @@ export function speedOf({ tokens_per_second }) {
 }
 
 /** As the command line says it. @param {number} bytes */
-export function sized(bytes) {
+export function formatBytes(bytes) {
   const unit = byteUnit(bytes);
   const value = bytes / unit;
   const rounded = unit === 1 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10;
@@ -35,7 +35,7 @@ export function byteUnit(bytes) {
 }
 
 /** @param {number} rate */
-export function paced(rate) {
+export function formatSpeed(rate) {
   return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
 }
 
@@ -51,9 +51,9 @@ export function summaryOf(run) {
   return [
     answererOf(run),
     usage.output_tokens === null ? null : `${usage.output_tokens} tokens`,
-    speed === null ? null : paced(speed),
-    first === null ? null : `first after ${lasting(first)}`,
-    ended_at === null ? null : lasting(tookMs(run)),
+    speed === null ? null : formatSpeed(speed),
+    first === null ? null : `first after ${formatDuration(first)}`,
+    ended_at === null ? null : formatDuration(tookMs(run)),
   ]
     .filter((fact) => fact !== null)
     .join(' · ');

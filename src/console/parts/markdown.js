@@ -16,11 +16,11 @@ import { el } from './dom.js';
  * @typedef {(text: string) => Token[]} Lexer
  */
 
-/** A name that is not read by the type checker: the daemon serves the library beside the page. */
+/** A constant, so that the type checker does not look for the file. The daemon serves it. */
 const LIBRARY = '/console/marked.js';
 /** @type {Lexer | null} */
 let lexer = null;
-/** What the boxes show. @type {WeakMap<Element, { text: string, blocks: string[] }>} */
+/** The Markdown of each box. @type {WeakMap<Element, { text: string, blocks: string[] }>} */
 const drawn = new WeakMap();
 
 /** Loads the library. Until then, and without it, Markdown is drawn as it is written. */
@@ -36,7 +36,7 @@ export async function loadMarkdown() {
 export function drawMarkdown(box, text) {
   const before = drawn.get(box);
   if (before?.text === text) return;
-  const tokens = read(text);
+  const tokens = lexOrNull(text);
   if (tokens === null) {
     box.replaceChildren(el('pre', { class: 'as-is' }, text));
     drawn.set(box, { text, blocks: [] });
@@ -49,17 +49,17 @@ export function drawMarkdown(box, text) {
   const same = keys.findIndex((key, index) => key !== before?.blocks[index]);
   const kept = same < 0 ? keys.length : same;
   while (box.childNodes.length > kept) box.lastChild?.remove();
-  for (const token of blocks.slice(kept)) box.append(blockOf(token, 0));
+  for (const token of blocks.slice(kept)) box.append(drawBlock(token, 0));
   drawn.set(box, { text, blocks: keys });
 }
 
-/** Another drawing takes its place. @param {Element} box */
+/** Called when something else is drawn into the box. @param {Element} box */
 export function forgetMarkdown(box) {
   drawn.delete(box);
 }
 
-/** Null: it is to be drawn as it is written. @param {string} text */
-function read(text) {
+/** Null: the text is drawn as it is written. @param {string} text */
+function lexOrNull(text) {
   if (lexer === null || text.length > MARKDOWN_CHARACTERS || isDeep(text)) return null;
   try {
     return lexer(text);
@@ -69,8 +69,8 @@ function read(text) {
 }
 
 /**
- * Whether the library would need seconds for the text, before it says how deep it is: lists and
- * quotes within each other, or marks in one line that open and never close.
+ * Whether the library would need seconds for the text: it has lists and quotes within each other,
+ * or marks in one line that open and never close.
  * @param {string} text
  */
 export function isDeep(text) {
@@ -86,33 +86,33 @@ export function isDeep(text) {
   });
 }
 
-/** A line across the page. */
+/** A horizontal rule. */
 const RULE = /^[ \t]*(?:-[ \t]*)+$|^[ \t]*(?:\*[ \t]*)+$/;
 const NESTED = /^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|>[ \t]?)+/;
 const OPENING = /[*_~]{1,3}|\[|`+|</g;
-/** More in one line are no writing. */
+/** No real text has more in one line. */
 const MARKS_OF_A_LINE = 2000;
 
 /**
- * A block is one node, so that blocks and nodes have the same places.
+ * Draws a block as one node, so that a block and its node have the same index.
  * @param {Token} token
  * @param {number} depth
  * @returns {Node}
  */
-function blockOf(token, depth) {
+function drawBlock(token, depth) {
   if (depth > MARKDOWN_DEPTH) return el('p', {}, token.raw);
-  const inner = () => inlines(token, depth + 1);
+  const inner = () => drawInlines(token, depth + 1);
   switch (token.type) {
     case 'heading':
       return el(HEADINGS[Math.min(token.depth, 4) - 1] ?? 'h6', {}, ...inner());
     case 'code':
-      return codeBlock(token.text, token.lang ?? '');
+      return drawCode(token.text, token.lang ?? '');
     case 'blockquote':
-      return el('blockquote', {}, ...blocks(token.tokens ?? [], depth + 1));
+      return el('blockquote', {}, ...drawBlocks(token.tokens ?? [], depth + 1));
     case 'list':
-      return listOf(token, depth);
+      return drawList(token, depth);
     case 'table':
-      return tableOf(token, depth);
+      return drawTable(token, depth);
     case 'hr':
       return el('hr');
     case 'html':
@@ -132,17 +132,17 @@ const HEADINGS = ['h3', 'h4', 'h5', 'h6'];
  * @param {readonly Token[]} tokens
  * @param {number} depth
  */
-function blocks(tokens, depth) {
+function drawBlocks(tokens, depth) {
   return tokens
     .filter(({ type }) => type !== 'space' && type !== 'def')
-    .map((token) => blockOf(token, depth));
+    .map((token) => drawBlock(token, depth));
 }
 
 /**
  * @param {any} token
  * @param {number} depth
  */
-function listOf(token, depth) {
+function drawList(token, depth) {
   const items = token.items.map((/** @type {any} */ item) =>
     el(
       'li',
@@ -151,8 +151,8 @@ function listOf(token, depth) {
         .filter((/** @type {Token} */ { type }) => type !== 'space' && type !== 'def')
         .flatMap((/** @type {Token} */ inner) =>
           inner.type === 'text' && !item.loose
-            ? inlines(inner, depth + 1)
-            : [inner.type === 'checkbox' ? box(inner) : blockOf(inner, depth + 1)],
+            ? drawInlines(inner, depth + 1)
+            : [inner.type === 'checkbox' ? checkboxText(inner) : drawBlock(inner, depth + 1)],
         ),
     ),
   );
@@ -161,7 +161,7 @@ function listOf(token, depth) {
 }
 
 /** @param {any} token */
-function box(token) {
+function checkboxText(token) {
   return token.checked ? '☑ ' : '☐ ';
 }
 
@@ -169,13 +169,13 @@ function box(token) {
  * @param {any} token
  * @param {number} depth
  */
-function tableOf(token, depth) {
+function drawTable(token, depth) {
   /** @param {'td' | 'th'} tag @param {any} cell */
   const cellOf = (tag, cell) =>
     el(
       tag,
       { class: cell.align === null ? null : `to-${cell.align}` },
-      ...inlines(cell, depth + 1),
+      ...drawInlines(cell, depth + 1),
     );
   const head = token.header.map((/** @type {any} */ cell) => cellOf('th', cell));
   const rows = token.rows.map((/** @type {any[]} */ row) =>
@@ -192,7 +192,7 @@ function tableOf(token, depth) {
  * @param {string} text
  * @param {string} language
  */
-function codeBlock(text, language) {
+function drawCode(text, language) {
   return el(
     'div',
     { class: 'code' },
@@ -207,14 +207,14 @@ function codeBlock(text, language) {
 }
 
 /**
- * The texts of a token. Without inner tokens it is its own text.
+ * Draws the inner tokens of a token, or its text if it has none.
  * @param {{ tokens?: Token[], text?: string, raw?: string }} token
  * @param {number} depth
  * @returns {(Node | string)[]}
  */
-function inlines(token, depth) {
-  if (token.tokens === undefined) return [decoded(token.text ?? token.raw ?? '')];
-  return token.tokens.map((inner) => inlineOf(inner, depth));
+function drawInlines(token, depth) {
+  if (token.tokens === undefined) return [decodeEntities(token.text ?? token.raw ?? '')];
+  return token.tokens.map((inner) => drawInline(inner, depth));
 }
 
 /**
@@ -222,9 +222,9 @@ function inlines(token, depth) {
  * @param {number} depth
  * @returns {Node | string}
  */
-function inlineOf(token, depth) {
+function drawInline(token, depth) {
   if (depth > MARKDOWN_DEPTH) return token.raw;
-  const inner = () => inlines(token, depth + 1);
+  const inner = () => drawInlines(token, depth + 1);
   switch (token.type) {
     case 'strong':
     case 'em':
@@ -235,13 +235,13 @@ function inlineOf(token, depth) {
     case 'br':
       return el('br');
     case 'link':
-      return linkOf(token.href, inner());
+      return drawLink(token.href, inner());
     case 'image':
-      return linkOf(token.href, [`[image: ${token.text || token.href}]`]);
+      return drawLink(token.href, [`[image: ${token.text || token.href}]`]);
     case 'escape':
       return token.text;
     case 'text':
-      return token.tokens === undefined ? decoded(token.text) : el('span', {}, ...inner());
+      return token.tokens === undefined ? decodeEntities(token.text) : el('span', {}, ...inner());
     default:
       return token.raw;
   }
@@ -251,7 +251,7 @@ function inlineOf(token, depth) {
  * @param {string} href
  * @param {(Node | string)[]} inner
  */
-function linkOf(href, inner) {
+function drawLink(href, inner) {
   const url = URL.canParse(href) ? new URL(href) : null;
   if (url === null || !['http:', 'https:', 'mailto:'].includes(url.protocol))
     return el('span', {}, ...inner);
@@ -263,15 +263,15 @@ function linkOf(href, inner) {
 }
 
 /** @type {Record<string, string>} */
-const NAMED = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
+const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
 
 /**
- * The characters of entities. Text nodes show them as they are.
+ * Replaces entities by their characters, because a text node does not decode them.
  * @param {string} text
  */
-function decoded(text) {
+function decodeEntities(text) {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|(\w{2,8}));/gi, (all, dec, hex, name) => {
-    if (name !== undefined) return NAMED[name] ?? all;
+    if (name !== undefined) return ENTITIES[name] ?? all;
     const code = dec === undefined ? Number.parseInt(hex, 16) : Number(dec);
     return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
       ? String.fromCodePoint(code)

@@ -82,7 +82,7 @@ export function silentParts({ output_parts = [] }) {
  */
 function line(role, part) {
   const name = [role, NAMES[part.type]].filter((word) => word !== '').join(', ');
-  return { role, name, text: shortened(textOf(part)), kind: part.type };
+  return { role, name, text: shorten(textOf(part)), kind: part.type };
 }
 
 const NAMES = {
@@ -103,7 +103,7 @@ export function textOf(part) {
 }
 
 /** @param {string} text */
-function shortened(text) {
+function shorten(text) {
   return text.length > MESSAGE_CHARACTERS ? `${text.slice(0, MESSAGE_CHARACTERS)}…` : text;
 }
 

@@ -6,9 +6,9 @@ const MINUTE_MS = 60_000;
 /**
  * How many runs began in each minute, of the latest runs.
  *
- * `isCut`: more runs began in the time of the charts than were read. Then it begins with the oldest
- * one that was read, and its first minute is left out: of that, some runs may be missing. Where it
- * is the only minute, `now` says so.
+ * `isCut`: more runs began in the time of the charts than were read. The chart then begins with the
+ * oldest run that was read. Its first minute may lack runs, so it is left out. If it is the only
+ * minute, `now` says `or more`.
  *
  * @param {readonly Pick<import('../state/model.js').Run, 'created_at'>[]} latest
  * @param {number} to
@@ -25,7 +25,7 @@ export function rateOf(latest, to) {
   }));
   for (const { created_at } of latest) {
     const index = Math.floor((Date.parse(created_at) - from) / MINUTE_MS);
-    // The latest may begin while this is computed.
+    // The latest run may be newer than `to`.
     const point = all[Math.min(index, minutes - 1)];
     if (point !== undefined) point.value += 1;
   }

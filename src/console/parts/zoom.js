@@ -32,7 +32,7 @@ export function mountZoom(redraw) {
   };
   const acts = {
     '+': () => set(Math.min(LARGEST, present() * STEP)),
-    '-': () => set(Math.max(Math.min(READABLE, fitting()) / 2, present() / STEP)),
+    '-': () => set(Math.max(Math.min(READABLE, fittingScale()) / 2, present() / STEP)),
     0: () => set(scale === 'all' ? 'usual' : 'all'),
   };
   byId('zoom-in').addEventListener('click', acts['+']);
@@ -60,14 +60,14 @@ function drawing() {
 }
 
 /** The scale at which all of it is in the box. */
-function fitting() {
+function fittingScale() {
   const { width = 1, height = 1 } = drawing()?.viewBox.baseVal ?? {};
   return Math.min((box().clientWidth - 2) / width, (window.innerHeight * 0.7) / height);
 }
 
 function present() {
   if (typeof scale === 'number') return scale;
-  const whole = fitting();
+  const whole = fittingScale();
   return scale === 'all'
     ? Math.min(whole, LARGEST)
     : Math.min(COMFORTABLE, Math.max(READABLE, whole));

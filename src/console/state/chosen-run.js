@@ -2,7 +2,7 @@
 
 import { REFRESH_MS, RETRY_MAX_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { changed, model, on } from './model.js';
+import { markChanged, model, on } from './model.js';
 import { log, onEvent } from './present.js';
 import { at } from './travel.js';
 import { settle } from './walk.js';
@@ -20,8 +20,7 @@ let chosen = null;
 let reading = new AbortController();
 let due = false;
 
-/** Why nothing is shown; null when the run is shown. */
-/** @type {{ reason: string | null }} */
+/** Why nothing is shown; null when the run is shown. @type {{ reason: string | null }} */
 export const missing = { reason: null };
 
 /** @param {string | null} id null: no run is shown */
@@ -104,8 +103,8 @@ function show(run, why, reason) {
   missing.reason = reason;
   model.run = run;
   model.why = why;
-  changed('run');
-  changed('output');
+  markChanged('run');
+  markChanged('output');
 }
 
 /** @param {LogEvent} event */
@@ -117,7 +116,7 @@ function apply(event) {
     if (event.data.kind === undefined) run.output += String(event.data.text);
     else soon();
   if (event.type === 'run.started' && event.data.resumes !== true) run.output = '';
-  changed('output');
+  markChanged('output');
 }
 
 function soon() {

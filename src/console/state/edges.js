@@ -1,6 +1,6 @@
 // @ts-check
 import { model } from './model.js';
-import { entered, machineOf, transitionsFor } from './shape.js';
+import { innermostState, machineOf, transitionsFor } from './shape.js';
 import { at } from './travel.js';
 
 /** Which edge of a diagram a step takes. */
@@ -49,7 +49,7 @@ export function edgeOf({ machine, event, from, to }) {
     from === null
       ? shape.transitions.filter((one) => one.event === event)
       : transitionsFor(shape, from, event);
-  const taken = edges.filter((one) => entered(shape, one.target) === to);
+  const taken = edges.filter((one) => innermostState(shape, one.target) === to);
   const sources = new Set(taken.map(({ source }) => source));
   const [first] = taken;
   return first === undefined || (from === null && sources.size > 1)

@@ -1,7 +1,7 @@
 // @ts-check
 import { LOOK_MS, LOOK_TIMEOUT_MS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { changed, model } from './model.js';
+import { markChanged, model } from './model.js';
 
 /**
  * Looks at the daemon again and again while the page is visible. A stopped daemon keeps its
@@ -47,7 +47,7 @@ async function look(signal) {
   if (report !== null) model.seen_at = Date.now();
   if (model.connected === isStalled) {
     model.connected = !isStalled;
-    changed('connection');
+    markChanged('connection');
   }
   if (report !== null) for (const listener of listeners) listener(report);
 }

@@ -56,7 +56,7 @@ export function on(parts, listener) {
 }
 
 /** @param {Part} part */
-export function changed(part) {
+export function markChanged(part) {
   if (pending.size === 0) schedule();
   pending.add(part);
 }

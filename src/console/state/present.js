@@ -3,7 +3,7 @@
 import { EVENTS_ASKED, EVENTS_KEPT, REFRESH_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
 import { follow, take } from '../daemon/socket.js';
-import { changed, model } from './model.js';
+import { markChanged, model } from './model.js';
 import { chosenStream, forget, settle, walk } from './walk.js';
 
 /**
@@ -102,14 +102,14 @@ export function followPresent(signal) {
     onOpen: async () => {
       if (model.machines.length === 0)
         model.machines = (await ask('/v1/machines', { signal })).machines;
-      changed('machines');
+      markChanged('machines');
       const { last_seq } = await read(signal);
       // No events arrive now, so the snapshot cannot be older than they are.
       if (last_seq < log.last) begin(last_seq);
       opened = last_seq;
       model.connected = true;
       model.seen_at = Date.now();
-      changed('connection');
+      markChanged('connection');
     },
     onMessage: (event) => {
       if (log.add(event)) hear(event);
@@ -117,7 +117,7 @@ export function followPresent(signal) {
     onLost: (error) => {
       model.connected = false;
       model.lost = error === null ? '' : lostWords(error);
-      changed('connection');
+      markChanged('connection');
     },
     signal,
   });
@@ -138,7 +138,7 @@ function hear(event) {
   if (moved && event.seq > (model.now?.seq ?? 0)) refresh();
   if (ahead !== null && event.seq >= ahead.seq) place(ahead);
   for (const hearer of hearers) hearer(event, moved);
-  changed('events');
+  markChanged('events');
 }
 
 /** @param {AbortSignal} [signal] */
@@ -151,7 +151,7 @@ async function read(signal) {
   model.last_seq = Math.max(model.last_seq, snapshot.last_seq);
   if (snapshot.seq <= Math.max(opened, log.last)) place(snapshot);
   else ahead = snapshot;
-  changed('snapshot');
+  markChanged('snapshot');
   return snapshot;
 }
 
@@ -169,7 +169,7 @@ function begin(last_seq) {
   model.past = null;
   model.run = null;
   model.why = null;
-  changed('run');
+  markChanged('run');
 }
 
 /** The end of the log when it was last opened. Events before it are history. */

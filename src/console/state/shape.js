@@ -63,7 +63,7 @@ export function transitionsFor(machine, path, event) {
  * @param {Machine} machine
  * @param {string} path
  */
-export function leaving(machine, path) {
+export function edgesFrom(machine, path) {
   return machine.transitions.filter(
     ({ source, target }) => holds(machine, source, path) && target !== source,
   );
@@ -75,7 +75,7 @@ export function leaving(machine, path) {
  * @param {string} path
  * @returns {string}
  */
-export function entered(machine, path) {
+export function innermostState(machine, path) {
   const inner = machine.states.find((state) => state.path === path)?.initial ?? null;
-  return inner === null ? path : entered(machine, inner);
+  return inner === null ? path : innermostState(machine, inner);
 }

@@ -2,7 +2,7 @@
 
 import { TRAVEL_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { changed, model, snapshot } from './model.js';
+import { markChanged, model, snapshot } from './model.js';
 import { log } from './present.js';
 import { chosenStream, forget, settle, walk } from './walk.js';
 
@@ -44,7 +44,7 @@ export async function travelTo(seq, { now = false } = {}) {
     // stays.
     if (!(error instanceof ApiError)) throw error;
     if (!signal.aborted) target = null;
-    changed('snapshot');
+    markChanged('snapshot');
   }
 }
 
@@ -58,7 +58,7 @@ export function stepBy(by) {
 export function goLive() {
   renew();
   // The slider may be drawn already.
-  if (model.past === null) return changed('snapshot');
+  if (model.past === null) return markChanged('snapshot');
   model.past = null;
   forget();
   if (model.now !== null) settle(model.now, chosenStream());
@@ -86,8 +86,8 @@ function show(then) {
 }
 
 function tell() {
-  changed('snapshot');
-  changed('events');
-  changed('runs');
-  changed('run');
+  markChanged('snapshot');
+  markChanged('events');
+  markChanged('runs');
+  markChanged('run');
 }

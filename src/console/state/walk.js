@@ -1,6 +1,6 @@
 // @ts-check
-import { changed, model } from './model.js';
-import { entered, machineOf, transitionsFor } from './shape.js';
+import { markChanged, model } from './model.js';
+import { innermostState, machineOf, transitionsFor } from './shape.js';
 
 /**
  * The state of each machine, from the events as they arrive, so that their edges light at once. The
@@ -47,7 +47,7 @@ export function walk({ stream, type, seq, version }) {
     to,
     seq,
   });
-  changed('walk');
+  markChanged('walk');
   return to === null || to !== from;
 }
 
@@ -71,7 +71,7 @@ export function settle({ instances, seq: reached }, keep) {
     steps.set(stream, step);
     places.set(stream, step.to);
   }
-  changed('walk');
+  markChanged('walk');
 }
 
 /** Another position: only its own event is known. */
@@ -88,7 +88,7 @@ export function forget() {
 function targetOf(machine, from, type) {
   const targets = new Set(
     transitionsFor(machine, from, type).map(({ source, target }) =>
-      target === source ? from : entered(machine, target),
+      target === source ? from : innermostState(machine, target),
     ),
   );
   return targets.size === 1 ? ([...targets][0] ?? null) : null;

@@ -3,11 +3,11 @@ import { SETTLE_MS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { follow } from '../daemon/socket.js';
 import { actionButton } from '../parts/act.js';
-import { moment } from '../parts/clock.js';
-import { confirmed } from '../parts/confirm.js';
+import { formatTime } from '../parts/clock.js';
+import { askConfirmation } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
 import { addressOf, onPlace, place } from '../state/address.js';
-import { changed, model, on } from '../state/model.js';
+import { markChanged, model, on } from '../state/model.js';
 import { wordsOf } from '../state/tone.js';
 
 /**
@@ -49,7 +49,7 @@ export function followApprovals(signal) {
     },
     onLost: () => {
       problem = 'The daemon does not say which calls wait. The page asks it again.';
-      changed('approvals');
+      markChanged('approvals');
     },
     signal,
   });
@@ -70,7 +70,7 @@ function take(changes, before) {
     (a, b) => Date.parse(a.since) - Date.parse(b.since),
   );
   older = changes.older ?? 0;
-  changed('approvals');
+  markChanged('approvals');
 }
 
 /** @param {Approval} one */
@@ -133,7 +133,9 @@ function card(one) {
     ? el('textarea', { rows: 2 })
     : el('input', { maxlength: 1000, autocomplete: 'off' });
   const end =
-    until === null ? '' : ` Without a decision it is denied at ${moment(until, { to: 'second' })}.`;
+    until === null
+      ? ''
+      : ` Without a decision it is denied at ${formatTime(until, { to: 'second' })}.`;
   return el(
     'article',
     {
@@ -151,18 +153,22 @@ function card(one) {
       el('span', { class: 'faint' }, wordsOf('tool_call', state)),
       el('a', { class: 'end', href: addressOf('run', run) }, 'Show the run'),
     ),
-    el('p', { class: 'faint', title: since }, `Since ${moment(since, { to: 'second' })}.${end}`),
+    el(
+      'p',
+      { class: 'faint', title: since },
+      `Since ${formatTime(since, { to: 'second' })}.${end}`,
+    ),
     target === null ? '' : el('p', { class: 'said' }, `Server: ${visible(target)}`),
     description === null ? '' : el('p', { class: 'said' }, `It says: ${visible(description)}`),
     changesOf(one),
-    el('pre', { class: 'arguments' }, visible(indented(one.arguments))),
+    el('pre', { class: 'arguments' }, visible(indentJson(one.arguments))),
     el(
       'label',
       {},
       isLost ? 'What the tool answered' : 'Why, if it is denied (the model hears it)',
       field,
     ),
-    el('div', { class: 'bar' }, ...(isLost ? cutOff(one, field) : waiting(one, field))),
+    el('div', { class: 'bar' }, ...(isLost ? cutOff(one, field) : drawWaiting(one, field))),
   );
 }
 
@@ -188,11 +194,11 @@ function changesOf({ id }) {
  * @param {Approval} one
  * @param {HTMLInputElement | HTMLTextAreaElement} reason
  */
-function waiting(one, reason) {
+function drawWaiting(one, reason) {
   const name = nameOf(one);
   const always = async () => {
     const question = `Allow ${name} from now on, without a question?`;
-    if (!(await confirmed(question, 'Always allow it', 'Cancel'))) return;
+    if (!(await askConfirmation(question, 'Always allow it', 'Cancel'))) return;
     await decide(one, { decision: 'allow', always: true }, 'is allowed from now on');
     const undo = `svc mcp set ${one.server} --tool ${one.tool}=ask`;
     say(byId('approvals-undo'), visible(`${name} is allowed from now on. To undo it: ${undo}`));
@@ -246,7 +252,7 @@ async function decide(one, body, said) {
   await ask(path, { method: 'POST', body });
   // The daemon says so too. Until then the page lets it go.
   model.approvals = model.approvals.filter((each) => keyOf(each) !== keyOf(one));
-  changed('approvals');
+  markChanged('approvals');
   say(byId('announce'), `${nameOf(one)} ${said}.`);
 }
 
@@ -282,7 +288,7 @@ const UNSEEN =
  * JSON in a form for people. Values that are deep stay as they are written: their form is huge.
  * @param {string} json
  */
-export function indented(json) {
+export function indentJson(json) {
   try {
     const text = JSON.stringify(JSON.parse(json), null, 2);
     return text.length > GROWTH * json.length + GROWTH ? json : text;

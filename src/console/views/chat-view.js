@@ -74,7 +74,7 @@ function draw() {
   link.hidden = run === null;
   if (run !== null) link.setAttribute('href', addressOf('run', run.id));
   drawProblem(byId('chat-error'), problem());
-  say(byId('chat-wait'), run === null ? '' : waiting(run));
+  say(byId('chat-wait'), run === null ? '' : waitText(run));
   // The form covers the end of the page, so what is new there must not stay behind it.
   if (follows && run !== null) toEnd();
 }
@@ -120,7 +120,7 @@ function drawAnswer() {
  * The reason for the wait, before and between the words of the answer.
  * @param {import('../state/model.js').Run} run
  */
-function waiting(run) {
+function waitText(run) {
   if (!model.connected || isFinal('run', run.state) || run.state === 'streaming') return '';
   if (load !== '' && run.state === 'starting') return load;
   const last = run.failed_attempts?.at(-1);
@@ -149,5 +149,5 @@ async function lookAtLoad() {
     (/** @type {{ id: string }} */ { id }) => id === `${run.provider}/${run.model}`,
   )?.progress;
   load = progress == null ? '' : `Loading ${run.model}, ${Math.floor(progress * 100)} %.`;
-  if (model.run !== null) say(byId('chat-wait'), waiting(model.run));
+  if (model.run !== null) say(byId('chat-wait'), waitText(model.run));
 }

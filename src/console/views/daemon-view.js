@@ -1,5 +1,5 @@
 // @ts-check
-import { clock, lasting, moment, since } from '../parts/clock.js';
+import { clock, formatDuration, formatTime, since } from '../parts/clock.js';
 import { byId, chip, el, say } from '../parts/dom.js';
 import { model, on, snapshot } from '../state/model.js';
 import { daemonSays, toneOf, wordsOf } from '../state/tone.js';
@@ -29,7 +29,7 @@ export function mountDaemon() {
 function drawStatus() {
   const isGone = !model.connected && (model.now !== null || model.lost !== '');
   document.body.classList.toggle('gone', isGone);
-  const ago = model.seen_at === 0 ? '' : ` for ${lasting(Date.now() - model.seen_at)}`;
+  const ago = model.seen_at === 0 ? '' : ` for ${formatDuration(Date.now() - model.seen_at)}`;
   say(byId('connection'), isGone ? `The daemon is gone. Trying again … ${model.lost}`.trim() : '');
   const shown = snapshot();
   if (shown === null) return;
@@ -49,7 +49,7 @@ function drawStatus() {
     byId('status-last'),
     last === null || last.ending === 'clean'
       ? ''
-      : `The life before ${ENDINGS[last.ending] ?? last.ending}, ${last.ending === 'failed' ? '' : 'last event '}${moment(last.at)}.`,
+      : `The life before ${ENDINGS[last.ending] ?? last.ending}, ${last.ending === 'failed' ? '' : 'last event '}${formatTime(last.at)}.`,
   );
 }
 

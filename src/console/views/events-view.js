@@ -3,7 +3,7 @@ import { DATA_CHARACTERS, EVENT_ROWS, EVENTS_KEPT } from '../bounds.js';
 import { clock } from '../parts/clock.js';
 import { byId, el, say } from '../parts/dom.js';
 import { addressOf } from '../state/address.js';
-import { changed, on } from '../state/model.js';
+import { markChanged, on } from '../state/model.js';
 import { log } from '../state/present.js';
 import { at, travelTo } from '../state/travel.js';
 
@@ -13,19 +13,19 @@ import { at, travelTo } from '../state/travel.js';
  */
 export function mountEvents() {
   for (const id of ['events-stream', 'events-type'])
-    byId(id).addEventListener('input', () => changed('events'));
+    byId(id).addEventListener('input', () => markChanged('events'));
   on(['events'], draw);
 }
 
 /** @param {string} id */
-function wanted(id) {
+function matcherOf(id) {
   const value = /** @type {HTMLInputElement} */ (byId(id)).value.trim().toLowerCase();
   /** @param {string} name */
   return (name) => name.toLowerCase().includes(value.replaceAll('*', ''));
 }
 
 function draw() {
-  const [isStream, isType] = [wanted('events-stream'), wanted('events-type')];
+  const [isStream, isType] = [matcherOf('events-stream'), matcherOf('events-type')];
   const all = log.upTo(at());
   /** @type {typeof all} */
   const shown = [];

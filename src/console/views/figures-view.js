@@ -2,9 +2,9 @@
 import { FIGURE_RUNS, MEMORY_SAMPLES, USAGE_ROWS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { drawChart } from '../parts/chart.js';
-import { lasting, moment } from '../parts/clock.js';
+import { formatDuration, formatTime } from '../parts/clock.js';
 import { byId, el, place as placeRows, say } from '../parts/dom.js';
-import { byteUnit, firstTokenMs, paced, sized, speedOf } from '../parts/figures.js';
+import { byteUnit, firstTokenMs, formatBytes, formatSpeed, speedOf } from '../parts/figures.js';
 import { rateOf } from '../parts/rate.js';
 import { onPlace, place } from '../state/address.js';
 import { onLook } from '../state/look.js';
@@ -17,18 +17,18 @@ import { wordsOf } from '../state/tone.js';
  * runs of the history, and the memory since the page was opened.
  *
  * 1. `samples` has the latest `MEMORY_SAMPLES` of the memory, oldest first.
- * 2. `due`: a read is planned. What happens until it begins plans no other.
- * 3. `runs` and `reserved` are the last ones that were read. A failed request changes nothing.
+ * 2. `due`: a read is planned. Until it begins, no other is planned.
+ * 3. `runs` and `reserved` are from the last successful requests.
  *
  * @typedef {import('../state/model.js').Run} Run
  * @typedef {import('../parts/chart.js').Point} Point
  */
 export function mountFigures() {
-  onPlace(({ page }) => page === 'overview' && soon());
-  on(['connection'], soon);
+  onPlace(({ page }) => page === 'overview' && readSoon());
+  on(['connection'], readSoon);
   on(['snapshot', 'connection'], drawFacts);
   onEvent(({ type }, moved) => {
-    if (moved && type.startsWith('run.')) soon();
+    if (moved && type.startsWith('run.')) readSoon();
   });
   onLook((report) => {
     samples.push({ at: Date.now(), value: report.memory.rss_bytes });
@@ -44,7 +44,7 @@ let runs = [];
 let reserved = 0;
 let due = false;
 
-function soon() {
+function readSoon() {
   if (due || !model.connected || place().page !== 'overview') return;
   due = true;
   setTimeout(async () => {
@@ -72,7 +72,7 @@ function drawFacts() {
   /** @type {[string, string][]} */
   const rows = [
     ['state', `${status.state_path}. ${wordsOf('daemon', status.state_path)}`],
-    ['since', moment(status.ready_since ?? status.since, { to: 'second' })],
+    ['since', formatTime(status.ready_since ?? status.since, { to: 'second' })],
     ['version', status.version],
     ['process', String(status.pid)],
     ['HTTP', status.addresses.http ?? 'not listening'],
@@ -89,18 +89,18 @@ function drawCharts() {
   const to = Date.now();
   const { from, isCut, points: rate, now: rateNow } = rateOf(runs, to);
   const span = `last ${Math.round((to - from) / 60_000)} min`;
-  const of = (/** @type {(run: Run) => number | null} */ figure) =>
+  const pointsOf = (/** @type {(run: Run) => number | null} */ figure) =>
     runs.flatMap((run) => {
       const value = figure(run);
       return value === null ? [] : [{ at: Date.parse(run.created_at), value }];
     });
-  const sorted = (/** @type {Point[]} */ points) => points.toSorted((a, b) => a.at - b.at);
-  const [first, speed] = [sorted(of(firstTokenMs)), sorted(of(speedOf))];
-  const last = (/** @type {Point[]} */ points) => points.at(-1)?.value ?? null;
-  const shown = (
+  const sortByTime = (/** @type {Point[]} */ points) => points.toSorted((a, b) => a.at - b.at);
+  const [first, speed] = [sortByTime(pointsOf(firstTokenMs)), sortByTime(pointsOf(speedOf))];
+  const lastValue = (/** @type {Point[]} */ points) => points.at(-1)?.value ?? null;
+  const textOrDash = (
     /** @type {number | null} */ value,
-    /** @type {(value: number) => string} */ as,
-  ) => (value === null ? '–' : as(value));
+    /** @type {(value: number) => string} */ format,
+  ) => (value === null ? '–' : format(value));
   const note = isCut ? `${span}, latest ${FIGURE_RUNS} runs` : span;
   drawChart(byId('chart-rate'), {
     title: 'Runs a minute',
@@ -122,8 +122,8 @@ function drawCharts() {
     from,
     to,
     note,
-    now: shown(last(first), lasting),
-    format: lasting,
+    now: textOrDash(lastValue(first), formatDuration),
+    format: formatDuration,
   });
   drawChart(byId('chart-speed'), {
     title: 'Tokens a second',
@@ -132,10 +132,10 @@ function drawCharts() {
     from,
     to,
     note,
-    now: shown(last(speed), paced),
+    now: textOrDash(lastValue(speed), formatSpeed),
     format: (value) => String(Number(value.toFixed(1))),
   });
-  const models = reserved === 0 ? '' : `, and ${sized(reserved)} for models`;
+  const models = reserved === 0 ? '' : `, and ${formatBytes(reserved)} for models`;
   drawChart(byId('chart-memory'), {
     title: 'Memory of the daemon',
     kind: 'line',
@@ -144,40 +144,40 @@ function drawCharts() {
     to,
     note: `since this page was opened${models}`,
     unit: byteUnit,
-    now: shown(last(samples), sized),
-    format: sized,
+    now: textOrDash(lastValue(samples), formatBytes),
+    format: formatBytes,
   });
 }
 
 /** @param {import('../../contract/usage.ts').UsageRecord} usage */
 function drawUsage({ groups, total, currency, budget, covers_since }) {
-  const row = (/** @type {typeof groups[number]} */ one) =>
+  const row = (/** @type {typeof groups[number]} */ group) =>
     el(
       'tr',
-      { 'data-usage': one.name },
-      el('th', { scope: 'row' }, one.name),
-      el('td', { class: 'num' }, String(one.runs)),
-      el('td', { class: 'num' }, String(one.input_tokens)),
-      el('td', { class: 'num' }, String(one.output_tokens)),
-      el('td', { class: 'num' }, costOf(one, currency)),
+      { 'data-usage': group.name },
+      el('th', { scope: 'row' }, group.name),
+      el('td', { class: 'num' }, String(group.runs)),
+      el('td', { class: 'num' }, String(group.input_tokens)),
+      el('td', { class: 'num' }, String(group.output_tokens)),
+      el('td', { class: 'num' }, costOf(group, currency)),
     );
-  // A name that no model has uses nothing.
-  const used = groups.filter((one) => one.input_tokens + one.output_tokens > 0);
+  // A wrong name of a model has runs and no tokens.
+  const used = groups.filter((group) => group.input_tokens + group.output_tokens > 0);
   placeRows(byId('usage-rows'), used.slice(0, USAGE_ROWS).map(row), 'usage');
-  const day =
+  const spentText =
     budget.per_day === null
       ? `${budget.spent.toFixed(2)} ${currency} today at cloud providers, without a budget.`
       : `${budget.spent.toFixed(2)} of ${budget.per_day} ${currency} spent today.`;
-  const from =
-    covers_since === null ? '' : ` Counted since ${moment(covers_since, { to: 'minute' })}.`;
+  const sinceText =
+    covers_since === null ? '' : ` Counted since ${formatTime(covers_since, { to: 'minute' })}.`;
   const others = groups.length - used.length;
-  const left = others === 0 ? '' : ` ${others} without tokens are left out.`;
-  const present =
+  const leftOutText = others === 0 ? '' : ` ${others} without tokens are left out.`;
+  const pricesText =
     total.cost_at_present_prices === 0
       ? ''
       : ` ${amountOf(total.cost_at_present_prices)} ${currency} of the cost is at the present prices.`;
-  const all = day + from + left + present;
-  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : all);
+  const text = spentText + sinceText + leftOutText + pricesText;
+  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : text);
 }
 
 /**

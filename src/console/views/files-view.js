@@ -3,7 +3,7 @@ import { FILES_MAX } from '../bounds.js';
 import { ApiError } from '../daemon/api.js';
 import { readAttached } from '../parts/attached.js';
 import { byId, el, say } from '../parts/dom.js';
-import { sized } from '../parts/figures.js';
+import { formatBytes } from '../parts/figures.js';
 import { runFacts } from '../state/run-facts.js';
 
 /**
@@ -105,7 +105,7 @@ function draw() {
       el(
         'li',
         { class: 'chip plain' },
-        `${file.name}, ${sized(file.bytes)} `,
+        `${file.name}, ${formatBytes(file.bytes)} `,
         el(
           'button',
           {

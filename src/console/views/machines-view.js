@@ -7,7 +7,7 @@ import { go, place } from '../state/address.js';
 import { chosenId } from '../state/chosen-run.js';
 import { edgeOf, isMove, recordedMove } from '../state/edges.js';
 import { model, on, snapshot } from '../state/model.js';
-import { holds, leaving, machineOf } from '../state/shape.js';
+import { edgesFrom, holds, machineOf } from '../state/shape.js';
 import { toneOf, wordsOf } from '../state/tone.js';
 import { at } from '../state/travel.js';
 import { lastStep, placeOf } from '../state/walk.js';
@@ -207,7 +207,7 @@ function tellPlace(here) {
     return say(text, at() === null ? `No ${name} is alive.` : `No ${name} was alive then.`);
   }
   const since = here.since === null ? '' : ` since ${clock(here.since)}`;
-  const ways = leaving(machine, here.path).map(
+  const ways = edgesFrom(machine, here.path).map(
     ({ event, guard, target }) =>
       `${event.replace(`${name}.`, '')}${guard === null ? '' : ` [${guard}]`} → ${target}`,
   );

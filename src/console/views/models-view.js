@@ -2,13 +2,13 @@
 
 import { LONG_MS, MODELS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { actionButton, gathered, inTurn } from '../parts/act.js';
+import { actionButton, batchCalls, inTurn } from '../parts/act.js';
 import { shownName } from '../parts/answerer.js';
-import { confirmed } from '../parts/confirm.js';
+import { askConfirmation } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
-import { sized } from '../parts/figures.js';
+import { formatBytes } from '../parts/figures.js';
 import { onPlace, place } from '../state/address.js';
-import { changed, model, on } from '../state/model.js';
+import { markChanged, model, on } from '../state/model.js';
 import { onEvent } from '../state/present.js';
 
 /**
@@ -47,11 +47,11 @@ const read = inTurn(async () => {
   if (list !== null) models = list.data;
   if (inMemory !== null) {
     loaded = new Map(inMemory.models.map((/** @type {Loaded} */ one) => [one.id, one]));
-    memory = `${sized(inMemory.reserved_bytes)} of ${sized(inMemory.budget_bytes)} reserved for models in memory.`;
+    memory = `${formatBytes(inMemory.reserved_bytes)} of ${formatBytes(inMemory.budget_bytes)} reserved for models in memory.`;
   }
   draw();
 });
-const readSoon = gathered(read);
+const readSoon = batchCalls(read);
 
 function draw() {
   const wanted = /** @type {HTMLInputElement} */ (byId('models-find')).value.trim().toLowerCase();
@@ -78,7 +78,7 @@ function row(one) {
       state === undefined ? null : chip('model', state),
       progress === null ? null : el('small', { class: 'num' }, ` ${Math.round(progress * 100)} %`),
     ),
-    el('td', { class: 'num' }, one.size_bytes == null ? '' : sized(one.size_bytes)),
+    el('td', { class: 'num' }, one.size_bytes == null ? '' : formatBytes(one.size_bytes)),
     el('td', { class: 'num' }, one.context_length == null ? '' : String(one.context_length)),
     el('td', { class: 'text faint' }, factsOf(one, here)),
     el('td', { class: 'actions' }, ...actions(one, here)),
@@ -95,7 +95,7 @@ function factsOf(one, here) {
     one.quantization ?? null,
     one.source ?? null,
     one.built_in ? 'built in' : null,
-    here?.memory_bytes == null ? null : `${sized(here.memory_bytes)} of memory`,
+    here?.memory_bytes == null ? null : `${formatBytes(here.memory_bytes)} of memory`,
     here?.gpu == null || here.gpu === 'cpu' ? null : `${here.gpu_layers} layers on ${here.gpu}`,
     here === undefined ? (one.fit?.text ?? null) : (here.warning ?? null),
     here?.error ?? one.problem ?? null,
@@ -117,10 +117,10 @@ function actions(one, here) {
       within_ms: LONG_MS,
     });
     soon();
-    await asking.finally(() => changed('models'));
+    await asking.finally(() => markChanged('models'));
   };
   const remove = async () => {
-    if (!(await confirmed(`Delete the file of ${shownName(one.id)}?`, 'Delete it'))) return;
+    if (!(await askConfirmation(`Delete the file of ${shownName(one.id)}?`, 'Delete it'))) return;
     await post('remove')();
     say(byId('announce'), `${shownName(one.id)} was removed.`);
   };

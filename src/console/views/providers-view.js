@@ -2,10 +2,10 @@
 import { LONG_MS, PROVIDERS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { act, actionButton } from '../parts/act.js';
-import { clock, moment } from '../parts/clock.js';
-import { confirmed } from '../parts/confirm.js';
+import { clock, formatTime } from '../parts/clock.js';
+import { askConfirmation } from '../parts/confirm.js';
 import { byId, chip, el, place, say } from '../parts/dom.js';
-import { changed, model, on, snapshot } from '../state/model.js';
+import { markChanged, model, on, snapshot } from '../state/model.js';
 import { refresh } from '../state/present.js';
 
 /**
@@ -47,7 +47,7 @@ function fieldsOfForm() {
 /** The events of a provider do not say all that changes. */
 function news() {
   refresh();
-  changed('models');
+  markChanged('models');
 }
 
 function draw() {
@@ -69,7 +69,7 @@ function row(one) {
       one.default ? el('small', {}, ' default') : null,
     ),
     el('td', {}, chip('provider', one.state)),
-    el('td', { class: 'num', title: one.since }, moment(one.since, { to: 'second' })),
+    el('td', { class: 'num', title: one.since }, formatTime(one.since, { to: 'second' })),
     el('td', { class: 'num' }, one.models === null ? '' : String(one.models)),
     el('td', { class: 'faint' }, one.credential === 'none' ? '' : (one.credential ?? '')),
     el(
@@ -94,7 +94,7 @@ function actions({ id, default: isDefault }) {
     news();
   };
   const remove = async () => {
-    if (!(await confirmed(`Remove the provider ${id}?`, 'Remove it'))) return;
+    if (!(await askConfirmation(`Remove the provider ${id}?`, 'Remove it'))) return;
     await ask(path, { method: 'DELETE' });
     say(byId('announce'), `The provider ${id} was removed.`);
     news();

@@ -1,11 +1,11 @@
 // @ts-check
 import { ApiError, askLines } from '../daemon/api.js';
 import { act } from '../parts/act.js';
-import { lasting } from '../parts/clock.js';
-import { confirmed } from '../parts/confirm.js';
+import { formatDuration } from '../parts/clock.js';
+import { askConfirmation } from '../parts/confirm.js';
 import { byId, say } from '../parts/dom.js';
-import { sized } from '../parts/figures.js';
-import { changed } from '../state/model.js';
+import { formatBytes } from '../parts/figures.js';
+import { markChanged } from '../state/model.js';
 import { wordsOf } from '../state/tone.js';
 
 /**
@@ -59,9 +59,9 @@ async function start(anyway = false) {
   } finally {
     own = null;
     byId('pull-stop').hidden = true;
-    changed('models');
+    markChanged('models');
   }
-  if (refusal !== '' && (await confirmed(refusal, 'Download it anyway', 'Cancel')))
+  if (refusal !== '' && (await askConfirmation(refusal, 'Download it anyway', 'Cancel')))
     await start(true);
 }
 
@@ -85,8 +85,11 @@ function progressOf({ bytes, size_bytes }) {
   const now = performance.now();
   if (begun === null || bytes < begun.bytes) begun = { at: now, bytes };
   const rate = (bytes - begun.bytes) / Math.max(1, now - begun.at);
-  const done = size_bytes === null ? sized(bytes) : `${sized(bytes)} of ${sized(size_bytes)}`;
+  const done =
+    size_bytes === null
+      ? formatBytes(bytes)
+      : `${formatBytes(bytes)} of ${formatBytes(size_bytes)}`;
   if (rate <= 0) return done;
-  const left = size_bytes === null ? '' : `, ${lasting((size_bytes - bytes) / rate)} left`;
-  return `${done}, ${sized(rate * 1000)}/s${left}`;
+  const left = size_bytes === null ? '' : `, ${formatDuration((size_bytes - bytes) / rate)} left`;
+  return `${done}, ${formatBytes(rate * 1000)}/s${left}`;
 }

@@ -2,10 +2,10 @@
 
 import { PROMPT_CHARACTERS, RECENT_MORE, RECENT_SHOWN, REFRESH_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { gathered, inTurn } from '../parts/act.js';
+import { batchCalls, inTurn } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
-import { moment } from '../parts/clock.js';
-import { confirmed, written } from '../parts/confirm.js';
+import { formatTime } from '../parts/clock.js';
+import { askConfirmation, askText } from '../parts/confirm.js';
 import { byId, el, place as placeRows, say } from '../parts/dom.js';
 import { textOf } from '../parts/messages.js';
 import { addressOf, go, onPlace, place } from '../state/address.js';
@@ -47,8 +47,8 @@ export function mountRecent() {
     typed = setTimeout(() => void act(find), REFRESH_MS);
   });
   byId('recent-more').addEventListener('click', () => void act(readOlder));
-  byId('chat-rename').addEventListener('click', () => open && void act(renaming(open)));
-  byId('chat-delete').addEventListener('click', () => open && void act(removing(open)));
+  byId('chat-rename').addEventListener('click', () => open && void act(renameAction(open)));
+  byId('chat-delete').addEventListener('click', () => open && void act(removeAction(open)));
   byId('chat-save').addEventListener('click', () => model.run && saveMarkdown(model.run, title()));
   onEvent(({ type }, moved) => {
     if (moved && /^(run|conversation)\./.test(type)) soon();
@@ -92,7 +92,7 @@ async function act(work) {
 function soon() {
   if (model.connected && place().page === 'chat') readSoon();
 }
-const readSoon = gathered(() =>
+const readSoon = batchCalls(() =>
   // What cannot be read now is read after the next event.
   read().catch((error) => {
     if (!(error instanceof ApiError)) throw error;
@@ -155,7 +155,7 @@ function draw() {
   say(byId('chat-h'), (isOpen ? title() : null) ?? 'Chat');
   const rows = found ?? shown;
   byId('chat-recent').hidden = isOpen || place().id !== null || shown.length === 0;
-  const [chats, once] = found === null ? parted(rows) : /** @type {const} */ ([rows, []]);
+  const [chats, once] = found === null ? splitChats(rows) : /** @type {const} */ ([rows, []]);
   placeRows(byId('recent-chats'), chats.map(row), 'conversation');
   placeRows(byId('recent-once'), once.map(row), 'conversation');
   byId('recent-single').hidden = once.length === 0;
@@ -165,7 +165,7 @@ function draw() {
 }
 
 /** Conversations, and single questions. @param {Conversation[]} rows */
-function parted(rows) {
+function splitChats(rows) {
   const isChat = (/** @type {Conversation} */ { turns, title: chosen, client }) =>
     turns > 1 || chosen !== null || client === 'console' || client.startsWith('chat ');
   return /** @type {const} */ ([rows.filter(isChat), rows.filter((one) => !isChat(one))]);
@@ -180,7 +180,7 @@ function row(one) {
     found === null || one.title === null ? null : one.prompt,
     answererOf(run),
     count,
-    moment(run.created_at, { to: 'minute' }),
+    formatTime(run.created_at, { to: 'minute' }),
   ];
   const button = (/** @type {string} */ text, /** @type {() => Promise<void>} */ work) =>
     el(
@@ -198,15 +198,15 @@ function row(one) {
     { 'data-conversation': id },
     el('a', { href: addressOf('chat', run.id) }, name.slice(0, PROMPT_CHARACTERS)),
     el('small', {}, facts.filter((fact) => fact !== null).join(' · ')),
-    button('Rename', renaming(one)),
-    button('Delete', removing(one)),
+    button('Rename', renameAction(one)),
+    button('Delete', removeAction(one)),
   );
 }
 
 /** @param {Conversation} one */
-function renaming(one) {
+function renameAction(one) {
   return async () => {
-    const text = await written('Title of the conversation', 'Rename', one.title ?? '');
+    const text = await askText('Title of the conversation', 'Rename', one.title ?? '');
     if (text === null) return;
     await rename(one, text.trim());
     if (open?.id === one.id) open = { ...open, title: text.trim() || null };
@@ -215,12 +215,12 @@ function renaming(one) {
 }
 
 /** @param {Conversation} one */
-function removing(one) {
+function removeAction(one) {
   return async () => {
     const runs = await runsOf(one);
     const count = `${runs.length} ${runs.length === 1 ? 'run' : 'runs'}`;
     const question = `Delete “${nameOf(one).slice(0, PROMPT_CHARACTERS)}”? Its ${count}, with what was asked and answered, will be removed from the log.`;
-    if (!(await confirmed(question, 'Delete it'))) return;
+    if (!(await askConfirmation(question, 'Delete it'))) return;
     const trouble = await remove(one, runs);
     shown = shown.filter(({ id }) => id !== one.id);
     found = found?.filter(({ id }) => id !== one.id) ?? null;

@@ -4,10 +4,10 @@ import { OUTPUT_CHARACTERS, TIMELINE_ROWS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
 import { AnswerBox } from '../parts/answer.js';
 import { answererOf } from '../parts/answerer.js';
-import { clock, lasting, moment } from '../parts/clock.js';
+import { clock, formatDuration, formatTime } from '../parts/clock.js';
 import { copy, copyButton } from '../parts/copy.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
-import { firstTokenMs, paced, speedOf, tookMs } from '../parts/figures.js';
+import { firstTokenMs, formatSpeed, speedOf, tookMs } from '../parts/figures.js';
 import { conversation, fill, lastTurn, silentParts } from '../parts/messages.js';
 import { drawProblem, problemOf } from '../parts/problem.js';
 import { addressOf, onPlace, place } from '../state/address.js';
@@ -75,16 +75,16 @@ function facts(run) {
   /** @type {[string, string | null][]} */
   const rows = [
     ['model', answererOf(run)],
-    ['created', moment(run.created_at)],
+    ['created', formatTime(run.created_at)],
     [
       'waited',
       run.started_at === null
         ? null
-        : lasting(Date.parse(run.started_at) - Date.parse(run.created_at)),
+        : formatDuration(Date.parse(run.started_at) - Date.parse(run.created_at)),
     ],
-    ['first token', first === null ? null : `after ${lasting(first)}`],
-    ['took', run.ended_at === null ? null : lasting(tookMs(run))],
-    ['waited for you', run.waited_ms === undefined ? null : lasting(run.waited_ms)],
+    ['first token', first === null ? null : `after ${formatDuration(first)}`],
+    ['took', run.ended_at === null ? null : formatDuration(tookMs(run))],
+    ['waited for you', run.waited_ms === undefined ? null : formatDuration(run.waited_ms)],
     ['place in queue', run.queue_position === null ? null : String(run.queue_position)],
     ['attempts', run.attempts > 1 ? String(run.attempts) : null],
     [
@@ -93,11 +93,11 @@ function facts(run) {
         ? null
         : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`,
     ],
-    ['speed', speed === null ? null : paced(speed)],
+    ['speed', speed === null ? null : formatSpeed(speed)],
     ['finished by', run.finish_reason],
     ['asked by', run.asked_by === undefined ? run.client : `${run.client} (token ${run.asked_by})`],
     ['tools say', reports(run)],
-    ['left this machine', crossed(run)],
+    ['left this machine', cloudsOf(run)],
     ['failed attempts', failures(run)],
   ];
   return rows.flatMap(([name, value]) =>
@@ -117,7 +117,7 @@ function reports({ tool_calls = [] }) {
 }
 
 /** Which clouds got the prompt. @param {import('../state/model.js').Run} run */
-function crossed({ sent_to_cloud = [] }) {
+function cloudsOf({ sent_to_cloud = [] }) {
   const names = new Set(sent_to_cloud.map(({ provider }) => provider));
   return names.size === 0 ? null : `to ${[...names].join(', ')}`;
 }
@@ -182,7 +182,7 @@ function row(event, start) {
       ),
     ),
     el('td', { class: 'num' }, clock(event.at)),
-    el('td', { class: 'num' }, `+${lasting(Date.parse(event.at) - Date.parse(start))}`),
+    el('td', { class: 'num' }, `+${formatDuration(Date.parse(event.at) - Date.parse(start))}`),
     el(
       'td',
       {},
@@ -199,7 +199,7 @@ function detail({ text, error, deadline, by, reason, finish_reason, downtime_ms,
   if (typeof text === 'string')
     return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
   if (error !== undefined) return `${error.code}: ${error.message}`;
-  if (downtime_ms !== undefined) return `after ${lasting(downtime_ms)} without a daemon`;
+  if (downtime_ms !== undefined) return `after ${formatDuration(downtime_ms)} without a daemon`;
   return String(
     finish_reason ?? deadline ?? by ?? reason ?? (resumes ? 'resumes after what was recorded' : ''),
   );

@@ -2,12 +2,12 @@
 
 import { PROMPT_CHARACTERS, REFRESH_MS, RUNS_MORE, RUNS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { gathered, inTurn } from '../parts/act.js';
+import { batchCalls, inTurn } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
-import { moment, since } from '../parts/clock.js';
+import { formatTime, since } from '../parts/clock.js';
 import { byId, chip, el, place, say, setOptions } from '../parts/dom.js';
 import { addressOf } from '../state/address.js';
-import { changed, model, on } from '../state/model.js';
+import { markChanged, model, on } from '../state/model.js';
 import { onEvent } from '../state/present.js';
 import { machineOf } from '../state/shape.js';
 
@@ -56,14 +56,14 @@ function words() {
 async function find() {
   const wanted = words().value.trim();
   const query = `words=${encodeURIComponent(wanted)}&limit=${RUNS_SHOWN}`;
-  const page = wanted === '' ? null : await ask(`/v1/runs/search?${query}`).catch(failed);
+  const page = wanted === '' ? null : await ask(`/v1/runs/search?${query}`).catch(showFailure);
   if (words().value.trim() !== wanted) return;
   found = page?.runs ?? null;
-  changed('runs');
+  markChanged('runs');
 }
 
 /** @param {Error} error */
-function failed(error) {
+function showFailure(error) {
   say(byId('announce'), error.message);
   return { runs: [] };
 }
@@ -82,9 +82,9 @@ const read = inTurn(async () => {
   if (page === null) return;
   model.runs = page.runs;
   byId('runs-more').dataset.more = String(page.next !== null && limit < RUNS_MORE);
-  changed('runs');
+  markChanged('runs');
 });
-const soon = gathered(read);
+const soon = batchCalls(read);
 
 function draw() {
   const { value } = filter();
@@ -130,7 +130,7 @@ function hit(/** @type {NonNullable<typeof found>[number]} */ one) {
       el('a', { href: addressOf('run', one.id) }, ...pieces, one.snippet.slice(end)),
     ),
     el('td', { class: 'faint' }, answererOf(one)),
-    el('td', { class: 'num' }, moment(one.created_at, { to: 'second' })),
+    el('td', { class: 'num' }, formatTime(one.created_at, { to: 'second' })),
     el('td', {}),
     el('td', {}),
   );
@@ -149,7 +149,7 @@ function row(run) {
       el('a', { href: addressOf('run', run.id) }, run.prompt.slice(0, PROMPT_CHARACTERS) || run.id),
     ),
     el('td', { class: 'faint' }, answererOf(run)),
-    el('td', { class: 'num', title: run.created_at }, moment(run.created_at, { to: 'second' })),
+    el('td', { class: 'num', title: run.created_at }, formatTime(run.created_at, { to: 'second' })),
     el('td', { class: 'num' }, run.ended_at === null ? '' : since(run.created_at, run.ended_at)),
     el('td', { class: 'num' }, usage.output_tokens === null ? '' : String(usage.output_tokens)),
   );

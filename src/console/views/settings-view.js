@@ -44,8 +44,8 @@ const read = inTurn(async () => {
 async function applyFile() {
   const { applied, after_restart } = await ask('/v1/settings/apply', { method: 'POST' });
   const sentences = [
-    applied.length === 0 ? '' : `Counts now: ${applied.join(', ')}.`,
-    after_restart.length === 0 ? '' : `Counts after svc restart: ${after_restart.join(', ')}.`,
+    applied.length === 0 ? '' : `In effect now: ${applied.join(', ')}.`,
+    after_restart.length === 0 ? '' : `In effect after svc restart: ${after_restart.join(', ')}.`,
   ];
   say(byId('settings-done'), sentences.filter((text) => text !== '').join(' '));
   await read();
@@ -76,7 +76,7 @@ function draw() {
   say(
     byId('settings-pending-text'),
     problem === null
-      ? `The file was changed, and not all of it counts yet: ${pending.join(', ')}.${canApply ? '' : ' It counts after svc restart.'}`
+      ? `The file was changed, and not all of it is in effect yet: ${pending.join(', ')}.${canApply ? '' : ' It takes effect after svc restart.'}`
       : `The file cannot be read, so the next start will fail. ${problem}`,
   );
 }
@@ -93,7 +93,7 @@ function isWanted(one) {
 }
 
 /** @type {Record<Setting['change'], string>} */
-const COUNTS = { live: 'at once', command: 'in the next command', restart: 'after svc restart' };
+const IN_EFFECT = { live: 'at once', command: 'in the next command', restart: 'after svc restart' };
 
 /**
  * @param {Setting} one
@@ -132,7 +132,7 @@ function facts({ default: usual, expects, source, variable, change, pending }) {
     ['Default', brief(textOf(usual))],
     ['Takes', expects],
     ['Variable', variable],
-    ['A change counts', COUNTS[change]],
+    ['A change takes effect', IN_EFFECT[change]],
   ];
   return el(
     'dl',
@@ -156,7 +156,7 @@ function editor({ key, value, hidden, change }) {
   });
   const text = () => {
     const text = field.value.trim();
-    const set = `svc config set ${key} ${text === '' ? '--remove' : quoted(text)}`;
+    const set = `svc config set ${key} ${text === '' ? '--remove' : quoteForShell(text)}`;
     return change === 'restart' ? `${set} && svc restart` : set;
   };
   const show = () => say(command, text());
@@ -190,6 +190,6 @@ function brief(text) {
 }
 
 /** For a shell. @param {string} text */
-function quoted(text) {
+function quoteForShell(text) {
   return /^[\w./:@%+=][\w./:@%+=,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -5,7 +5,7 @@ import { ask } from '../daemon/api.js';
 import { inTurn } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
 import { byId, el } from '../parts/dom.js';
-import { sized } from '../parts/figures.js';
+import { formatBytes } from '../parts/figures.js';
 import { onPlace, place } from '../state/address.js';
 import { model, on, snapshot } from '../state/model.js';
 import { onPresetModel } from './fields-view.js';
@@ -168,7 +168,7 @@ function rowOf({ id, state, size_bytes = null, quantization, alias_of }) {
   const facts = [
     id,
     alias_of === undefined ? null : `means ${alias_of}`,
-    size_bytes === null ? null : sized(size_bytes),
+    size_bytes === null ? null : formatBytes(size_bytes),
     quantization ?? null,
     state === 'loaded' ? 'in memory' : isUsable ? null : 'cannot be used',
   ];

@@ -1,5 +1,5 @@
 // @ts-check
-import { moment } from '../parts/clock.js';
+import { formatTime } from '../parts/clock.js';
 import { byId, say } from '../parts/dom.js';
 import { model, on, snapshot } from '../state/model.js';
 import { log } from '../state/present.js';
@@ -34,7 +34,7 @@ function draw() {
     'aria-valuetext',
     now === null
       ? `the present, event ${seq}`
-      : `event ${seq} of ${model.last_seq}, ${moment(shown.at)}`,
+      : `event ${seq} of ${model.last_seq}, ${formatTime(shown.at)}`,
   );
   say(byId('time-seq'), String(seq));
   say(byId('time-last'), `of ${model.last_seq}`);
@@ -46,7 +46,7 @@ function draw() {
     byId('past-text'),
     now === null
       ? ''
-      : `The past: after event ${now}${event?.seq === now ? `, ${event.type}` : ''}, ${moment(shown.at)}.`,
+      : `The past: after event ${now}${event?.seq === now ? `, ${event.type}` : ''}, ${formatTime(shown.at)}.`,
   );
   announce(now === null ? 'The present' : `The past, event ${now}`);
 }

@@ -175,7 +175,7 @@ export class Context {
    * which takes ten times as long as the batch beside other busy processes.
    */
   private makePool(threads: number): Pointer {
-    const make = this.llama.ofProcessor('ggml_threadpool_new');
+    const make = this.llama.processorFunction('ggml_threadpool_new');
     if (make === null || threads < 2) return null;
     const params = threadPoolParams(this.c, threads);
     params.setUint32(POOL_POLL, 0, true);
@@ -339,7 +339,7 @@ export class Context {
     this.isDisposed = true;
     this.c.llama_batch_free(this.batch);
     this.c.llama_free(this.pointer);
-    const free = this.llama.ofProcessor('ggml_threadpool_free');
+    const free = this.llama.processorFunction('ggml_threadpool_free');
     if (this.pool !== null && free !== null) koffi.call(free, POOL_FREE, this.pool);
   }
 }

@@ -16,15 +16,15 @@ import {
 import { openAddon } from './addon.ts';
 import { librariesFolder } from './folder.ts';
 
-/** llama.cpp in this process. There is one: its libraries have states of their own. */
+/** llama.cpp in this process. A process has only one, because its libraries have global state. */
 export interface Llama {
   readonly c: Functions;
-  /** What computes beside the processor. Null: nothing. */
+  /** The backend that computes beside the processor, such as `cuda`. Null: none. */
   readonly gpu: string | null;
   /** Bytes of the memory of all graphics cards. */
   gpuMemory(): { free: number; total: number };
   /** The address of a function of the backend for processors. Null: it has none. */
-  ofProcessor(name: string): Pointer;
+  processorFunction(name: string): Pointer;
   /** The address of a function that says whether a tensor has no elements. */
   readonly isEmpty: Pointer;
 }
@@ -34,13 +34,13 @@ export interface LlamaOptions {
   gpu: boolean;
   /** Folder of builds for graphics cards that the user installed. */
   builds?: string | undefined;
-  /** The file of one build for processors. Null, or it cannot be used: llama.cpp chooses. */
+  /** The file of one build for processors. llama.cpp chooses if it is null or unusable. */
   processor?: string | null;
-  /** What llama.cpp says while it loads, line by line. */
+  /** Takes the log lines of llama.cpp while it loads. */
   log(level: 'warn' | 'error', line: string): void;
 }
 
-/** The files of the libraries, each after those that it needs. Throws engine_missing. */
+/** Finds the files of the libraries, each after those that it needs. Throws engine_missing. */
 export function libraryFiles(names: readonly string[]): Record<keyof typeof FUNCTIONS, string> {
   const find = (name: string) => {
     const release = RELEASE.files.replaceAll('.', '\\.');
@@ -75,7 +75,7 @@ function load({ gpu, builds, processor = null, log }: LlamaOptions): Llama {
     if (gpu || chosen === null || !existsSync(chosen) || c.ggml_backend_load(chosen) === null)
       c.ggml_backend_load_all_from_path(folder);
     if (gpu && builds !== undefined) loadBuilds(c, builds);
-    return loadedOf(c, files, folder);
+    return createLlama(c, files, folder);
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
     throw new SvcError('engine_missing', undefined, { cause });
@@ -106,7 +106,7 @@ function defineStructures(): void {
 }
 
 /** The functions that `checkLayouts` calls. */
-type Asked = Pick<
+type DefaultsFunctions = Pick<
   Functions,
   | 'llama_version'
   | 'llama_model_default_params'
@@ -120,7 +120,7 @@ type Asked = Pick<
  * comes first: a structure of another size would be written beyond its end.
  */
 export function checkLayouts(
-  c: Asked,
+  c: DefaultsFunctions,
   layouts: Readonly<Record<keyof typeof LAYOUTS, Layout>> = LAYOUTS,
 ): void {
   const version = c.llama_version();
@@ -130,14 +130,14 @@ export function checkLayouts(
     const size = koffi.sizeof(types.get(name) ?? name);
     if (size !== bytes) throw unavailableError(`${name} has ${size} bytes instead of ${bytes}`);
   }
-  const usual: Record<keyof typeof LAYOUTS, object> = {
+  const defaults: Record<keyof typeof LAYOUTS, object> = {
     llama_model_params: c.llama_model_default_params(),
     llama_context_params: c.llama_context_default_params(),
     llama_sampler_chain_params: c.llama_sampler_chain_default_params(),
   };
   for (const [name, layout] of Object.entries(layouts))
     for (const [field, [, expected]] of Object.entries(layout)) {
-      const values = usual[name as keyof typeof LAYOUTS] as Record<string, unknown>;
+      const values = defaults[name as keyof typeof LAYOUTS] as Record<string, unknown>;
       if (values[field] !== expected)
         throw unavailableError(`${name}.${field} is ${values[field]} instead of ${expected}`);
     }
@@ -153,7 +153,7 @@ function unavailableError(why: string): SvcError {
   );
 }
 
-/** Places in `ggml_threadpool_params`, which begins with a mask of 512 cores. */
+/** Size and offsets of `ggml_threadpool_params`, which begins with a mask of 512 cores. */
 const POOL_BYTES = 528;
 const POOL_THREADS = 512;
 export const POOL_POLL = 520;
@@ -171,23 +171,23 @@ export function threadPoolParams(
 const LEVELS = { 3: 'warn', 4: 'error' } as const;
 
 /**
- * Logs while a model or a context is made, which calls back in the same thread. Later, a thread
- * that computes could call, and would wait for this one: see `silence`.
+ * Logs while a model or a context is made: llama.cpp then calls back in the same thread. Later a
+ * thread that computes could call, and would wait for this one. So `withLogging` ends the log.
  */
 function logTo(c: Functions, log: LlamaOptions['log']): void {
-  const heard = (level: number, text: string) => {
+  const writeLine = (level: number, text: string) => {
     const name = LEVELS[level as keyof typeof LEVELS];
     if (name !== undefined) log(name, text.trimEnd());
   };
   const type = koffi.pointer(koffi.proto('void log_callback(int, const char*, void*)'));
-  logCallback = koffi.register(heard, type);
+  logCallback = koffi.register(writeLine, type);
   c.llama_log_set(logCallback, null);
 }
 let logCallback: Pointer = null;
-/** A function that does nothing but to read a clock. */
+/** A function without effects, which llama.cpp calls in place of a log: it only reads a clock. */
 let clock: Pointer = null;
 
-/** While `work` makes a model or a context, llama.cpp may log. */
+/** Lets llama.cpp log while `work` makes a model or a context. */
 export function withLogging<T>({ c }: Pick<Llama, 'c'>, work: () => T): T {
   c.llama_log_set(logCallback, null);
   try {
@@ -198,8 +198,8 @@ export function withLogging<T>({ c }: Pick<Llama, 'c'>, work: () => T): T {
 }
 
 /**
- * Loads the first installed build for graphics cards with which a card is found. They are built of
- * the same release, so only their backend is needed.
+ * Loads the first installed build that finds a graphics card. Builds are of the same release, so
+ * only their backend is needed.
  */
 function loadBuilds(c: Functions, builds: string): void {
   for (const { packages } of Object.values(buildsFor())) {
@@ -225,7 +225,7 @@ function devicesOf(c: Functions, wanted: ReadonlySet<number> = CARD_TYPES): Poin
   );
 }
 
-function loadedOf(c: Functions, files: { base: string; llama: string }, folder: string): Llama {
+function createLlama(c: Functions, files: { base: string; llama: string }, folder: string): Llama {
   const cards = devicesOf(c);
   const [card = null] = cards;
   const registryOf = (device: Pointer) => c.ggml_backend_dev_backend_reg(device);
@@ -246,12 +246,12 @@ function loadedOf(c: Functions, files: { base: string; llama: string }, folder: 
         },
         { free: 0, total: 0 },
       ),
-    ofProcessor: (name) => c.ggml_backend_reg_get_proc_address(registryOf(processor), name),
+    processorFunction: (name) => c.ggml_backend_reg_get_proc_address(registryOf(processor), name),
     isEmpty: base.symbol('ggml_is_empty') as Pointer,
   };
 }
 
-/** As records name it: `cuda`, `vulkan`, `metal`. */
+/** The name of a backend in records: `cuda`, `vulkan`, `metal`. */
 function nameOf(registry: string | null): string {
   const name = (registry ?? '').toLowerCase();
   return name === 'mtl' ? 'metal' : name;

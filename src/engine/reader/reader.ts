@@ -269,7 +269,7 @@ export class Reader {
     return true;
   }
 
-  private begin({ name, held }: Found, row: CallRow): void {
+  private begin({ name, earlyArguments }: Found, row: CallRow): void {
     const tool = this.form.calls?.tools.find((each) => each.name === name);
     if (tool === undefined) return;
     this.call = { id: this.form.calls?.id(this.calls) ?? '', name: tool.name, row };
@@ -277,9 +277,9 @@ export class Reader {
     this.argumentsText = '';
     this.mode = 'arguments';
     this.say('', true);
-    if (held === undefined) this.arguments = argumentsReader(row.syntax, tool.parameters);
+    if (earlyArguments === undefined) this.arguments = argumentsReader(row.syntax, tool.parameters);
     else {
-      this.say(unquote(held));
+      this.say(unquote(earlyArguments));
       this.endCall();
     }
   }

@@ -1,7 +1,7 @@
 import type { QueryResultRow } from 'pg';
 import type { StoredEvent } from '../../kernel/store/port.ts';
 import type { ClaimedRun } from '../port.ts';
-import { checked, EVENT_COLUMNS, type StoredRow } from './event-reads.ts';
+import { EVENT_COLUMNS, type StoredRow, toCheckedEvent } from './event-reads.ts';
 import { referringCondition } from './texts.ts';
 
 /**
@@ -59,7 +59,7 @@ function eventsOf(rows: readonly ClaimedRow[]): StoredEvent[] | null {
   const isWhole =
     rows.every(({ version }, index) => version === index + 1) &&
     rows.at(-1)?.seq === rows[0]?.last_seq;
-  return isWhole ? (rows as unknown as StoredRow[]).map(checked) : null;
+  return isWhole ? (rows as unknown as StoredRow[]).map(toCheckedEvent) : null;
 }
 
 /** Who asked a run: the token before the line break, or the home. */

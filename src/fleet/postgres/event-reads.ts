@@ -159,7 +159,7 @@ export const EVENT_COLUMNS = COLUMNS;
 export type { StoredRow };
 
 /** An event without references. Throws store_corrupt. */
-export function checked(row: StoredRow): StoredEvent {
+export function toCheckedEvent(row: StoredRow): StoredEvent {
   return fromEventRow(requireIntact(row));
 }
 

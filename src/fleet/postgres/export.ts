@@ -1,6 +1,7 @@
 import { SvcError } from '../../errors.ts';
+import type { EmbeddingUsage } from '../../kernel/store/embedding-usage.ts';
 import type { LogHead, LogSource, UsageRow } from '../../kernel/store/transfer/port.ts';
-import { type EmbeddingUsage, rowsOf } from '../../kernel/store/usage.ts';
+import { rowsOf } from '../../kernel/store/usage.ts';
 import type { Shape } from '../../kernel/store/usage-sums.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';

@@ -1,11 +1,5 @@
-import {
-  EMBEDDINGS,
-  type EmbeddingSum,
-  embeddingSum,
-  ofRuns,
-  type RunSum,
-  USAGE,
-} from '../../kernel/store/usage.ts';
+import { EMBEDDINGS, type EmbeddingSum, embeddingSum } from '../../kernel/store/embedding-usage.ts';
+import { ofRuns, type RunSum, USAGE } from '../../kernel/store/usage.ts';
 import {
   DAY_ROWS_MAX,
   HOUR_MAX,

@@ -1,14 +1,8 @@
 import type Database from 'better-sqlite3';
+import { EMBEDDINGS, type EmbeddingUsage, embeddingUsage } from './embedding-usage.ts';
 import { type EventRow, fromEventRow } from './row.ts';
 import type { Texts } from './sqlite/texts-table.ts';
-import {
-  EMBEDDINGS,
-  type EmbeddingUsage,
-  embeddingUsage,
-  type RunUsage,
-  USAGE,
-  type UsageTable,
-} from './usage.ts';
+import { type RunUsage, USAGE, type UsageTable } from './usage.ts';
 import { HOUR_MS, HOURS_KEPT } from './usage-sums.ts';
 
 /** The keys between which the rows of a table are lost. Null: from the first, to the last one. */

@@ -2,10 +2,10 @@ import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import { SvcError } from '../../errors.ts';
 import { eventOf, type RunValues, runValues } from './columns.ts';
+import { type EmbeddingUsage, embeddingUsage } from './embedding-usage.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
 import { headsOf } from './short-run.ts';
 import type { RunUsage } from './usage.ts';
-import { type EmbeddingUsage, embeddingUsage } from './usage.ts';
 
 /** An event as it is stored. `data` is the exact JSON text that the hash chain covers. */
 export type EventRow = Omit<StoredEvent, 'data'> & { data: string };

@@ -14,11 +14,11 @@ export function snippetOf(texts: readonly string[]): Pick<FoundRun, 'snippet' | 
   const from = early + space + 1;
   const end = from + SNIPPET_MAX;
   const cut = marked.slice(from, end).toWellFormed();
-  return unmarked(`${from > 0 ? '…' : ''}${cut}${end < marked.length ? `${END}…` : ''}`);
+  return removeMarks(`${from > 0 ? '…' : ''}${cut}${end < marked.length ? `${END}…` : ''}`);
 }
 
 /** The snippet without its marks, and where they were. */
-function unmarked(marked: string): Pick<FoundRun, 'snippet' | 'matches'> {
+function removeMarks(marked: string): Pick<FoundRun, 'snippet' | 'matches'> {
   let snippet = '';
   const matches: [number, number][] = [];
   for (const [index, piece] of marked.split(BEGIN).entries()) {

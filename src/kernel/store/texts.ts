@@ -180,7 +180,7 @@ class Compactor {
     if (this.json[from] === MARK) this.at += 1;
     const char = this.here();
     if (char === QUOTE) this.string();
-    else if (char === OBJECT || char === LIST) this.nested();
+    else if (char === OBJECT || char === LIST) this.skipNested();
     else this.scalar();
     return this.json.slice(from, this.at);
   }
@@ -220,11 +220,11 @@ class Compactor {
       items.push(this.kept(depth + 1));
     }
     this.at += 1;
-    return `[${this.grouped(items).join(',')}]`;
+    return `[${this.groupItems(items).join(',')}]`;
   }
 
   /** The items, with references to groups of them, to groups of these, and so on. */
-  private grouped(items: string[]): string[] {
+  private groupItems(items: string[]): string[] {
     const grouped: string[] = [];
     let group: string[] = [];
     let size = 0;
@@ -237,7 +237,7 @@ class Compactor {
     }
     if (grouped.length === 0) return items;
     for (const item of group) grouped.push(item);
-    return this.grouped(grouped);
+    return this.groupItems(grouped);
   }
 
   private refer(text: string): string {
@@ -261,7 +261,7 @@ class Compactor {
   }
 
   /** Passes an object or a list, however deep it is. */
-  private nested(): void {
+  private skipNested(): void {
     let open = 0;
     do {
       const char = this.here();

@@ -98,7 +98,7 @@ export function typeOf(column: string): ColumnType {
 }
 
 /** The table with the one beside it. */
-export function joined({ table, key, beside }: Shape): string {
+export function joinTables({ table, key, beside }: Shape): string {
   if (beside === undefined) return table;
   return `${table} left join ${beside.table} using (${['hour', ...key].join(', ')})`;
 }
@@ -123,17 +123,19 @@ export function largestSums(
   const names = Object.keys(columns);
   const places = names.map((_, index) => index + 1).join(', ');
   const tokens = all.includes('output_tokens') ? 'input_tokens + output_tokens' : 'input_tokens';
-  const kept = names.map((name) => `${named(name, columns[name], `place <= ${max}`)} as ${name}`);
+  const kept = names.map(
+    (name) => `${nameOrOthers(name, columns[name], `place <= ${max}`)} as ${name}`,
+  );
   return `select ${kept.join(', ')}, ${summed}
     from (select *, row_number() over (${each === undefined ? '' : `partition by ${each} `}order by
           ${tokens} desc, ${names.join(', ')}) as place
         from (select ${names.map((name) => `${columns[name]} as ${name}`).join(', ')}, ${summed}
-            from ${joined(shape)} where ${where} group by ${places}) as grouped) as placed
+            from ${joinTables(shape)} where ${where} group by ${places}) as grouped) as placed
     group by ${places} order by ${places}`;
 }
 
 /** The column, or the name of the others. `expression`: the SQL source of the column. */
-function named(column: string, expression: string | undefined, condition: string): string {
+function nameOrOthers(column: string, expression: string | undefined, condition: string): string {
   const other =
     column === 'model' ? OTHER_MODELS : expression?.startsWith('client') ? OTHER_CLIENTS : null;
   return other === null ? column : `case when ${condition} then ${column} else '${other}' end`;

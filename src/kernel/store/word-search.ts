@@ -67,7 +67,7 @@ export class WordSearch {
       if (begun.length === 0) return null;
       if (isBeginning(term)) left -= begun.length;
       if (left < 0) throw tooManyBegin();
-      all.push(`(${begun.map(quoted).join(' OR ')})`);
+      all.push(`(${begun.map(quoteTerm).join(' OR ')})`);
     }
     return all.join(' AND ');
   }
@@ -121,6 +121,6 @@ const searchOf = (whose: string) => `select r.run_id, r.state, r.provider,
   order by run_words.rowid desc limit @limit`;
 
 /** A term as FTS5 reads it: in quotes, nothing of it is an operator. */
-function quoted(term: string): string {
+function quoteTerm(term: string): string {
   return `"${term.replaceAll('"', '""')}"`;
 }

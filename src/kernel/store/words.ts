@@ -195,12 +195,12 @@ export class Words {
 
   /** Newest first. Throws store_corrupt until the next open if the index is damaged. */
   find(query: SearchQuery): (FoundRun | DamagedRun)[] {
-    if (this.dropped) throw damaged();
+    if (this.dropped) throw damagedIndexError();
     try {
       return this.words.find(query);
     } catch (error) {
       if (!this.dropIfDamaged(error)) throw error;
-      throw damaged(error);
+      throw damagedIndexError(error);
     }
   }
 
@@ -266,7 +266,7 @@ function prepare(db: Database.Database) {
   };
 }
 
-function damaged(cause?: unknown): SvcError {
+function damagedIndexError(cause?: unknown): SvcError {
   return new SvcError('store_corrupt', 'The index of the words of runs is damaged.', {
     cause,
     hint: 'The next start of the daemon builds it again: svc restart',

@@ -99,7 +99,7 @@ export class Entries {
     return this.places.get(key)?.count ?? null;
   }
 
-  /** Undefined: there is none, or it has another type than this one. */
+  /** Undefined: it is absent, or it has another type than this one. */
   value(key: string, type?: number): unknown {
     const place = this.places.get(key);
     if (place === undefined || (type !== undefined && type !== place.type)) return undefined;

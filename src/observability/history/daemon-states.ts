@@ -124,7 +124,7 @@ class Counting {
     this.read_to = after;
   }
 
-  /** The nearest earlier page; null if there is none. */
+  /** The nearest earlier page; null if no page is left. */
   async next(before: number): Promise<RunBound | null> {
     while (this.waiting.length === 0 && this.read_to < Math.min(before - 1, this.until)) {
       const to = Math.min(this.read_to + LOOKED_AT, this.until);

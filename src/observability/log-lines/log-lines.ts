@@ -282,9 +282,7 @@ function tokens(context: RunContext): string {
   return `: ${input === null ? '' : `${input} tokens in, `}${output} tokens out${rate}${reason}`;
 }
 
-/** Numbers of a log line. They are made for each run, so they are plain arithmetic. */
-
-/** `0.12 s`, `3.4 s`, `75 s`. */
+/** `0.12 s`, `3.4 s`, `75 s`. Plain arithmetic, because each run has some of these. */
 function seconds(ms: number): string {
   const s = Math.max(0, ms) / 1000;
   const digits = s < 1 ? 100 : s < 10 ? 10 : 1;

@@ -121,4 +121,3 @@ const NOT_OPENED = 'the daemon can open no more files';
 const HEAP_BYTES = 512 * 1024 * 1024;
 /** From one file to the next. */
 const IDLE_MS = 1000;
-/** In the same folder in the sources and in the build. */

@@ -72,7 +72,7 @@ export function isModelFile(path: string): boolean {
 
 /**
  * The file beside a model with which llama-server reads images: the one of its name, or the only
- * one in a folder with one model. Null: there is none.
+ * one in a folder with one model. Null: neither is there.
  */
 export async function projectorOf(path: string): Promise<string | null> {
   const names = (await readdir(dirname(path)).catch(() => [])).filter(isModelFile).sort();

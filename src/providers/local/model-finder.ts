@@ -95,7 +95,7 @@ export class ModelFinder {
     return named;
   }
 
-  /** The model with this whole name. Null: there is none. */
+  /** The model with this whole name. Null: no such model. */
   private async findNamed(name: string): Promise<ModelFile | null> {
     const short = shortName(name);
     const candidates = this.candidates(short);

@@ -94,7 +94,7 @@ export interface LocalProvider {
   models: Pick<LocalModels, 'show' | 'check' | 'remove' | 'place'> &
     Pick<ModelFinder, 'default'> &
     ModelLoads;
-  /** Which file a model is. Null: there is none, or it cannot be read. */
+  /** Which file a model is. Null: it has no file, or it cannot be read. */
   identify(name: string): Promise<string | null>;
   /** The memory of models. */
   room: LocalRoom;

@@ -21,7 +21,7 @@ export interface ManageOptions {
 }
 
 /**
- * Requests about providers. A change counts at once, and after the next start.
+ * Requests about providers. A change takes effect at once, and stays after a restart.
  *
  * 1. No request names a package to load. See `provider-request.ts`.
  * 2. Providers of the user's configuration are not changed.

@@ -28,7 +28,7 @@ export class Keys {
   }
 
   /**
-   * The id of the key's run. `start` starts the run if there is none, with the id if it gets one.
+   * The id of the key's run. `start` starts the run of a new key, with the id if it gets one.
    * Throws idempotency_conflict, and the errors of `start`.
    */
   async runOfKey(

@@ -9,10 +9,10 @@ import { platform } from '../../home/platform.ts';
 /**
  * The list of named tokens on disk.
  *
- * 1. It has hashes and no token. A token has 256 random bits, so no one can try them all. A slow
- *    hash would only slow each request down.
+ * 1. It has hashes of the tokens. A token has 256 random bits, so a fast hash is safe: no one can
+ *    try them all. A slow one would only delay each request.
  * 2. A write replaces the whole file, which only its owner can read. Writes follow each other.
- * 3. An unreadable list is an error: an empty one would end every token in silence.
+ * 3. An unreadable list is an error. To read it as empty would end every token in silence.
  */
 export interface TokenFile {
   /** Throws home_unusable. */
@@ -33,7 +33,7 @@ const entry = v.object({
   created_at: v.number(),
   /** Null: never. */
   used_at: v.nullable(v.number()),
-  /** The token ends with it: see ownerOf. Absent: it is valid until it is revoked. */
+  /** The token ends with this process. Absent: it is valid until it is revoked. */
   process: v.optional(v.object({ pid: v.number(), process_start: v.nullable(v.string()) })),
 });
 const list = v.object({ tokens: v.array(entry) });
@@ -61,7 +61,7 @@ export function tokenFile(path: string): TokenFile {
   };
 }
 
-/** Changes nothing but by `onRead`, whose failure is one of the read. Throws home_unusable. */
+/** Reads the list, and calls `onRead` before it is checked. Throws home_unusable. */
 export function readTokens(path: string, onRead: () => void = () => {}): TokenEntry[] {
   try {
     const text = readFileSync(path, 'utf8');

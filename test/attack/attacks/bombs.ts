@@ -9,7 +9,7 @@ import { BombSite } from '../bomb-site.ts';
 import { TOOL } from '../bomb-tools.ts';
 import { BOMB_NAMES, slugOf } from '../bombs.ts';
 
-/** Every door through which content of others comes in, and the same twelve bombs for each. */
+/** Every door through which foreign content comes in, and the same twelve bombs for each. */
 
 const SLUGS = BOMB_NAMES.map(slugOf);
 /** What a door may answer with at most is above these. */
@@ -94,7 +94,7 @@ function lanesOf(slugs: readonly string[]): string[][] {
 }
 const LASTING: readonly string[] = ['endless', 'slow'];
 
-/** The servers of tools of a door. */
+/** The tool servers of a door. */
 function writeServers(door: string, { home }: Victim, scale: Scale): void {
   const entry = (slug: string) => {
     const svc = { policy: 'allow' };

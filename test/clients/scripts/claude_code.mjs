@@ -35,7 +35,7 @@ await attempt('a tool that reads a file', async () => {
   includes(said, 'The tool said');
 });
 
-// svc as a server of tools of the program, whose model is the one that svc gives it.
+// svc as a tool server of the program, whose model is the one that svc gives it.
 const { SVC_PROGRAM, SVC_HOME_FOLDER } = process.env;
 const sent = resolve('claude-home', 'sent.jsonl');
 const SERVERS = {

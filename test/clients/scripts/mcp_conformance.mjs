@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { attempt, SVC_URL } from './cases.mjs';
 import { run } from './programs.mjs';
 
-// The official suite of MCP, against svc as a client of servers of tools, and as a server. Each
+// The official suite of MCP, against svc as a client of tool servers, and as a server. Each
 // scenario is a case.
 const SUITE = join(
   import.meta.dirname,

@@ -175,7 +175,7 @@ test('what a provider refuses keeps its meaning, and one without the path is nam
   await close();
 });
 
-test('a form that is none is refused by its place, before a provider is asked', async () => {
+test('an invalid form is refused by its place, before a provider is asked', async () => {
   const { post, code, upstream, close } = await boot((x) => x.reply(200, {}), {
     upload_bytes: 16_384,
   });

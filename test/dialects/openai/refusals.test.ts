@@ -103,7 +103,7 @@ test('what a model cannot do names its parameter, as each API calls it', async (
   assert.is(run?.error?.param, 'messages', 'the log has it');
 });
 
-test('a schema that is none is refused, and names its tool', async ({ real, client }) => {
+test('an invalid schema is refused, and names its tool', async ({ real, client }) => {
   const withSchema = (parameters: object) =>
     client.chat.completions.create({
       ...hi,

@@ -1,6 +1,7 @@
 import { BOUNDS } from '../../../machines/run/context.ts';
 import { FILTER_COLUMNS } from '../../../src/kernel/store/columns.ts';
 import { checkContinuity } from '../../../src/kernel/store/continuity.ts';
+import type { EmbeddingUsage } from '../../../src/kernel/store/embedding-usage.ts';
 import { notOpen } from '../../../src/kernel/store/failure.ts';
 import { titleStream } from '../../../src/kernel/store/places.ts';
 import type {
@@ -30,7 +31,7 @@ import {
 import { SHORT_RUN } from '../../../src/kernel/store/short-run.ts';
 import type { Calls, OpenStore } from '../../../src/kernel/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/kernel/store/store.ts';
-import type { EmbeddingUsage, RunUsage } from '../../../src/kernel/store/usage.ts';
+import type { RunUsage } from '../../../src/kernel/store/usage.ts';
 import type { UsageQuery, UsageSums } from '../../../src/kernel/store/usage-sums.ts';
 import { foundRun } from './found-run.ts';
 import { sumUsage } from './usage-in-memory.ts';

@@ -2,8 +2,8 @@ import {
   type EmbeddingSum,
   type EmbeddingUsage,
   embeddingSum,
-  type RunUsage,
-} from '../../../src/kernel/store/usage.ts';
+} from '../../../src/kernel/store/embedding-usage.ts';
+import type { RunUsage } from '../../../src/kernel/store/usage.ts';
 import {
   HOUR_MAX,
   type Priced,

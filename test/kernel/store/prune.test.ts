@@ -406,7 +406,7 @@ test('removed data leaves the write-ahead log after the last reader of it, and u
     const read = () => reader.exec('begin; select * from t');
     const file = new LogFile(db);
     write();
-    file.removed();
+    file.noteRemoval();
     read();
     assert.is(file.checkpoint(), 'The write-ahead log is being read.');
     write();

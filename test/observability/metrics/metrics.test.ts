@@ -64,7 +64,7 @@ test('the oldest run that waits says how long, and without one it is 0', async (
   const oldest = async (waiting: number[]) =>
     (await figures({ waiting }))('queue_oldest_wait_seconds');
   assert.is(await oldest([]), 0);
-  // A run that has just left is none.
+  // A run that has just left does not count.
   assert.is(await oldest([0]), 0);
   assert.is(await oldest([8000, 2500, 0, 4000]), 6.5);
   // The clock was set back.

@@ -54,6 +54,7 @@ test('the page lists every metric, and no other', () => {
   assert.equal(
     listed.map(([, name, help]) => `${name}: ${help}`),
     helps.map(([, name, help]) => `${name}: ${help}`),
+    'edit docs/monitoring.md, in the order of /metrics',
   );
 });
 

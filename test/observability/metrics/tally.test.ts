@@ -44,7 +44,7 @@ test('a histogram counts each value once, and a negative time as none', async ()
   );
 });
 
-test('names of others are escaped', async () => {
+test('foreign names are escaped', async () => {
   const hostile = 'a"b\\c\nd} 1\nsvc_forged 1';
   const counter = new Counter('svc_a', 'A.');
   counter.add({ model: hostile });

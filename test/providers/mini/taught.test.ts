@@ -319,6 +319,7 @@ test('commands and flags that the model was not taught are listed', () => {
   assert.equal(
     today.filter((name) => !taught.includes(name) && !taught.includes(withoutLetter(name))),
     [...UNTAUGHT].sort(),
+    'UNTAUGHT is in test/providers/mini/taught.test.ts',
   );
 });
 

@@ -4,7 +4,7 @@ import { defaultLimits } from '../../../src/limits.ts';
 import { SeparateJudge } from '../../../src/runtime/judge/judge.ts';
 import { SCHEMA_BOMBS, type SchemaBomb } from '../../helpers/schema-bombs.ts';
 
-/** What a schema of a server of tools may cost. */
+/** What a schema of a tool server may cost. */
 
 const limits = { ...defaultLimits, tool_judge_ms: 400 };
 const FINE = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };

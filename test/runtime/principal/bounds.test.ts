@@ -72,7 +72,7 @@ test('a key that an older version recorded leads only its token to its run', asy
   assert.is(await codeOf(runtime.runs.start(input, 'test')), 'idempotency_conflict');
 });
 
-test('a turn follows only turns of its token, and the home hears of others', async () => {
+test('a turn follows only turns of its token; a turn of the home says whose turns it follows', async () => {
   const local = new ScriptedProvider('local', [output('an answer'), finish()]);
   const { runtime: home } = await bootRuntime({ local });
   const [cat, dog, ops] = [

@@ -17,7 +17,7 @@ async function boot() {
   return { runtime, ask };
 }
 
-test('words and phrases are terms; punctuation alone is none', () => {
+test('words and phrases are terms; punctuation alone is not', () => {
   assert.equal(termsOf('one "two three" fo* - "!"'), ['one', 'two three', 'fo*']);
   assert.equal(termsOf('say "hi'), ['say', 'hi']);
 });

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../../src/limits.ts';
 import { withServedTools } from '../../../src/runtime/tools/served-tools.ts';
 
-test('a request without servers of tools makes no timer and no signal', async () => {
+test('a request without tool servers makes no timer and no signal', async () => {
   const asked: string[] = [];
   let signals = 0;
   const servers = {

@@ -55,7 +55,7 @@ test('a token with run or read neither sees nor decides what waits, also of a ru
   await runtime.runs.cancel(id, 'me');
 });
 
-test('a token with approve decides about runs of others, sees nothing else of them, and changes no policy', async () => {
+test('a token with approve decides about runs of other tokens, sees nothing else of them, and changes no policy', async () => {
   const { servers, runtime, kernel, as, id } = await waiting();
   const phone = as('policy', 'approve');
   await waitFor('the approval', () => runtime.approvals.list().length === 1);

@@ -231,7 +231,7 @@ test('input of a cache has its price in the report and in the budget', async () 
   assert.equal([groups[0]?.cost, total.cost, budget.spent], [cost, cost, cost]);
 });
 
-test('a number of tokens that no model reaches is none, so its sums fit', async () => {
+test('a number of tokens that no model reaches is ignored, so the sums fit', async () => {
   for (const [count, seen] of [
     [1e12, 1e12],
     [1e12 + 1, null],

@@ -94,7 +94,7 @@ test('a health answer uses only the state in memory', async ({ http }) => {
   assert.equal([...new Set(http.runtime.calls)].sort(), ['health', 'probe', 'report']);
 });
 
-test('health needs no token, also while there is none', async () => {
+test('health needs no token, also while no token exists', async () => {
   const http = await boot({ token: () => null });
   for (const route of ['/livez', '/readyz', '/v1/runtime/health'])
     assert.is((await ask(http.url + route)).status, 200);

@@ -40,6 +40,7 @@ test('every route is described, and nothing else', () => {
       .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
       .sort(),
     routes.map(({ method, path }) => `${method.toLowerCase()} ${templateOf(path)}`).sort(),
+    'routes are rows of src/runtime/operations/ and of each folder of routes',
   );
   assert.is(document.openapi, '3.1.0');
   for (const { method, path, summary, access } of routes) {
@@ -63,7 +64,7 @@ test('every reference leads somewhere', () => {
   for (const name of names) assert.ok(name in document.components.schemas, name);
 });
 
-test('tools of others can read it: a server, a refusal of each operation, and valid schemas', () => {
+test('third-party tools can read it: a server, a refusal of each operation, and valid schemas', () => {
   assert.equal(document.servers, [{ url: '/', description: 'This daemon.' }]);
   const ids = new Set<string>();
   for (const [path, methods] of Object.entries<Schema>(document.paths))

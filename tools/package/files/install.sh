@@ -79,7 +79,7 @@ if [ "$uninstall" = yes ]; then
   done
   made=$(cat "$program/made" 2>/dev/null || true)
   rm -rf "$program"
-  # Folders with files of others stay, and those that were there before.
+  # Folders with foreign files stay, and those that were there before.
   echo "$made" | while read -r folder; do rmdir "$folder" 2>/dev/null || true; done
   echo "Removed $program and its links in $prefix."
   exit 0

@@ -75,11 +75,11 @@ export function itemOf(
   const isEmpty = part.text === '' && (status === 'in_progress' || part.type === 'reasoning');
   const content = isEmpty ? [] : [contentOf(part, logprobs)];
   return part.type === 'reasoning'
-    ? { type: 'reasoning', id, summary: content, ...encrypted(part.opaque), status }
+    ? { type: 'reasoning', id, summary: content, ...encryptedField(part.opaque), status }
     : { type: 'message', id, role: 'assistant', content, status };
 }
 
-function encrypted(opaque: Opaque | undefined): { encrypted_content?: string } {
+function encryptedField(opaque: Opaque | undefined): { encrypted_content?: string } {
   return opaque === undefined ? {} : { encrypted_content: sealOpaque(opaque) };
 }
 

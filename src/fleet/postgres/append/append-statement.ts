@@ -7,9 +7,9 @@ import {
   RUN_NAMES,
   type RunColumnName,
 } from '../../../kernel/store/columns.ts';
+import type { EmbeddingUsage } from '../../../kernel/store/embedding-usage.ts';
 import type { EventRow, RunLine } from '../../../kernel/store/row.ts';
 import { dataDigest } from '../../../kernel/store/run-digest.ts';
-import type { EmbeddingUsage } from '../../../kernel/store/usage.ts';
 import {
   HOUR_ROWS_MAX,
   NAME_CHARS_MAX,

@@ -98,7 +98,7 @@ export class HighWater {
       if (this.unsynced >= SYNC_EVERY) this.sync();
       this.trouble = null;
     } catch (error) {
-      this.trouble = unwritten(error);
+      this.trouble = unwrittenText(error);
     }
   }
 
@@ -126,7 +126,7 @@ export class HighWater {
       fsyncSync(fd);
       syncFolderSync(dirname(this.file));
     } catch (error) {
-      this.trouble = unwritten(error);
+      this.trouble = unwrittenText(error);
     }
   }
 
@@ -144,7 +144,7 @@ export class HighWater {
   }
 }
 
-function unwritten(error: unknown): string {
+function unwrittenText(error: unknown): string {
   return (
     'The high-water mark cannot be written ' +
     `(${(error as NodeJS.ErrnoException).code ?? 'cut short'}).`

@@ -5,7 +5,7 @@ import { Gaps } from '../gaps.ts';
 import type { VerifyReport } from '../port.ts';
 import { damagedRun, Projection } from '../projection.ts';
 import { logName } from '../schema.ts';
-import { miscounted } from '../sqlite/texts-table.ts';
+import { countWrongCounts } from '../sqlite/texts-table.ts';
 import { USES } from '../texts.ts';
 import { EVENTS, type HashedRow, hashAt, hex, linkProblem, markProblem, skipGap } from './check.ts';
 import { TextCheck } from './text-check.ts';
@@ -140,7 +140,7 @@ function databaseProblems(db: Database.Database): string[] {
 }
 
 function countProblems(db: Database.Database): string[] {
-  const texts = miscounted(db);
+  const texts = countWrongCounts(db);
   return texts === 0 ? [] : [`The counts of ${texts} texts do not agree with their uses.`];
 }
 

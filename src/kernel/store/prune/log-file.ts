@@ -49,7 +49,7 @@ export class LogFile {
       .pluck();
   }
 
-  removed(): void {
+  noteRemoval(): void {
     this.untidy = true;
   }
 

@@ -107,7 +107,7 @@ export class Pruner {
 
   /** Shrinks the file after a step, and empties the WAL after the last one. */
   private tidy(report: PruneReport, max_bytes: number | null): PruneReport {
-    if (report.events > 0) this.file.removed();
+    if (report.events > 0) this.file.noteRemoval();
     if (report.more || this.file.shrink()) return { ...report, more: true };
     const trouble = this.file.checkpoint();
     this.file.forget();

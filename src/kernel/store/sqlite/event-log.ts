@@ -190,14 +190,14 @@ export class EventLog extends Reads implements Calls {
   }
 
   prune(query: PruneQuery): PruneReport {
-    return this.removing(() => this.pruner.prune(query, this.last.seq));
+    return this.removeAndSync(() => this.pruner.prune(query, this.last.seq));
   }
 
   removeRun(run_id: string): PruneReport {
-    return this.removing(() => this.pruner.removeOne(run_id, this.last.seq));
+    return this.removeAndSync(() => this.pruner.removeOne(run_id, this.last.seq));
   }
 
-  private removing(remove: () => PruneReport): PruneReport {
+  private removeAndSync(remove: () => PruneReport): PruneReport {
     if (this.failure !== null) throw this.failure;
     const report = this.removeOrRefuse(remove);
     if (report.events > 0) this.sync();

@@ -86,7 +86,7 @@ export class EventReads {
       types === undefined
         ? this.lastOfStream.get(stream)
         : this.lastOfTypes.get(stream, JSON.stringify(types));
-    return row === undefined ? null : { ...this.checked(row), data: this.expanded(row) };
+    return row === undefined ? null : { ...this.requireIntact(row), data: this.expandData(row) };
   }
 
   runsNamed(prefix: string, limit: number, asked_by?: string): string[] {
@@ -141,13 +141,13 @@ export class EventReads {
   /** Rows up to a size, and at least one. */
   private page(
     rows: Iterable<LinkedRow>,
-    dataOf = (row: LinkedRow) => this.expanded(row),
+    dataOf = (row: LinkedRow) => this.expandData(row),
   ): EventRow[] {
     const page: EventRow[] = [];
     let size = 0;
     for (const row of rows) {
       if (page.length > 0 && size + row.data.length > this.pageBytes) break;
-      const event = this.checked(row);
+      const event = this.requireIntact(row);
       const data = dataOf(row);
       size += data.length;
       if (page.length > 0 && size > this.pageBytes) break;
@@ -157,7 +157,7 @@ export class EventReads {
   }
 
   /** Throws store_corrupt. */
-  private expanded({ seq, stream, type, data }: EventRow): string {
+  private expandData({ seq, stream, type, data }: EventRow): string {
     try {
       return this.texts.expand(data);
     } catch (error) {
@@ -169,7 +169,7 @@ export class EventReads {
     }
   }
 
-  private checked(row: LinkedRow): EventRow {
+  private requireIntact(row: LinkedRow): EventRow {
     const problem = this.problem(row);
     if (problem !== null)
       throw new SvcError('store_corrupt', problem, {

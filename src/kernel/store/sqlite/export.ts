@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { SvcError } from '../../../errors.ts';
+import { EMBEDDINGS, type EmbeddingUsage } from '../embedding-usage.ts';
 import { asStoreError } from '../failure.ts';
 import { own } from '../files/ownership.ts';
 import { fromRunData } from '../row.ts';
 import { logName } from '../schema.ts';
 import type { LogSource, UsageRow } from '../transfer/port.ts';
-import { EMBEDDINGS, type EmbeddingUsage, rowsOf, USAGE } from '../usage.ts';
+import { rowsOf, USAGE } from '../usage.ts';
 import type { Shape } from '../usage-sums.ts';
 import { type OpenedLog, type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';

@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { TYPES } from '../schema.ts';
 import {
   DAY_ROWS_MAX,
   HOUR_MAX,
@@ -10,6 +11,7 @@ import {
   OTHER_MODELS,
   type Shape,
   SUMS_MAX,
+  typeOf,
   type UsageQuery,
 } from '../usage-sums.ts';
 
@@ -48,11 +50,11 @@ export class SumsTable<Row extends SumsRow, Sum> {
     if (isLostBeside) this.addBeside(placed);
   }
 
-  /** As the row is placed. */
+  /** Returns the row with the names under which it is counted. */
   private addMain(row: Row): Row {
     const { add, insert } = this.statements;
     const isKnown = add.run(row).changes > 0;
-    const placed = isKnown ? row : this.placed(row);
+    const placed = isKnown ? row : this.placeRow(row);
     if (!isKnown) insert.run(placed);
     return placed;
   }
@@ -69,7 +71,8 @@ export class SumsTable<Row extends SumsRow, Sum> {
     if (this.besides.some((sum) => row[sum] !== 0)) this.statements.insertBeside?.run(row);
   }
 
-  private placed(row: Row): Row {
+  /** Replaces names that are too many or too long. */
+  private placeRow(row: Row): Row {
     const { hour, model, input_tokens, output_tokens = 0 } = row;
     const rows = this.statements.rows.get(hour) ?? 0;
     const isNamed = input_tokens + output_tokens !== 0 && model.length <= NAME_CHARS_MAX;
@@ -103,6 +106,16 @@ export class SumsTable<Row extends SumsRow, Sum> {
     this.foldedTo = hour;
     return true;
   }
+}
+
+/** Adds the columns that older versions leave out, unless they are there. */
+export function addColumns(db: Database.Database, table: string, names: readonly string[]): void {
+  const known = new Set(
+    db.prepare<[string], string>('select name from pragma_table_info(?)').pluck().all(table),
+  );
+  for (const name of names)
+    if (!known.has(name))
+      db.exec(`alter table ${table} add column ${name} ${TYPES[typeOf(name)]} not null default 0`);
 }
 
 function prepare<Row extends SumsRow, Sum>(db: Database.Database, shape: Shape) {

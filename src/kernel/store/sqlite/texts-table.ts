@@ -156,7 +156,7 @@ export class Texts {
 
   private use(digests: readonly string[], texts: Compact['texts']): void {
     for (const digest of digests) {
-      if (this.prepared().more.run(digest).changes > 0) continue;
+      if (this.requireStatements().more.run(digest).changes > 0) continue;
       const text = texts.get(digest);
       if (text === undefined) throw conflict(`The text ${digest} is missing.`);
       this.insert(digest, text, texts, 1);
@@ -164,7 +164,7 @@ export class Texts {
   }
 
   private insert(digest: string, text: string, texts: Compact['texts'], users: number): void {
-    const { insertText, insert } = this.prepared();
+    const { insertText, insert } = this.requireStatements();
     insert.run(digest, insertText.run(text).lastInsertRowid, users);
     this.use(referencesIn(text), texts);
   }
@@ -172,13 +172,13 @@ export class Texts {
   private mend(digest: string, text: string | undefined): void {
     if (text === undefined) return;
     this.damaged.delete(digest);
-    const { replace, insertText } = this.prepared();
+    const { replace, insertText } = this.requireStatements();
     if (replace.run({ digest, text }).changes > 0) return;
     insertText.run(text);
     recountTexts(this.db);
   }
 
-  private prepared(): ReturnType<typeof prepare> {
+  private requireStatements(): ReturnType<typeof prepare> {
     if (this.statements === null) throw damagedText('is missing');
     return this.statements;
   }
@@ -212,7 +212,7 @@ export function recountTexts(db: Database.Database): void {
 }
 
 /** For how many texts the count is not that of the rows and texts that refer to them. */
-export function miscounted(db: Database.Database): number {
+export function countWrongCounts(db: Database.Database): number {
   if (!hasTexts(db)) return 0;
   const users = usersIn(db);
   const rows = db.prepare<[], { digest: string; users: number }>(

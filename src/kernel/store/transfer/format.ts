@@ -1,7 +1,7 @@
 import { SCHEMA_VERSION } from '../../../../machines/events.ts';
 import { SvcError } from '../../../errors.ts';
+import type { EmbeddingUsage } from '../embedding-usage.ts';
 import type { EventRow } from '../row.ts';
-import type { EmbeddingUsage } from '../usage.ts';
 import type { LogHead, UsageRow } from './port.ts';
 
 /**

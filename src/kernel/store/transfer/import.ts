@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { hasCode, SvcError } from '../../../errors.ts';
 import { IMPORT_LINE_BYTES_MAX } from '../../../limits.ts';
 import { chain, GENESIS } from '../continuity.ts';
+import type { EmbeddingUsage } from '../embedding-usage.ts';
 import { CONFLICT, type RunRow, type StoredEvent } from '../port.ts';
 import { type EventRow, fromEventRow } from '../row.ts';
 import { hasReferences } from '../texts.ts';
-import type { EmbeddingUsage } from '../usage.ts';
 import { type Header, type Line, readHeader, readLine } from './format.ts';
 import type { LogTarget, UsageRow } from './port.ts';
 
@@ -84,9 +84,9 @@ class Import {
   }
 
   async take(text: string, bytes: Uint8Array, number: number): Promise<void> {
-    if (this.isEnded) throw damaged(number, 'comes after the end');
+    if (this.isEnded) throw changedFileError(number, 'comes after the end');
     const line = readLine(text);
-    if (line === null) throw damaged(number, 'cannot be read');
+    if (line === null) throw changedFileError(number, 'cannot be read');
     if (line.kind !== 'end') this.digest.update(bytes);
     await this.add(line, number);
   }
@@ -123,7 +123,7 @@ class Import {
       case 'record': {
         const row = this.rows.at(-1);
         if (row?.run_id !== line.run_id || row.seq !== this.seq)
-          throw damaged(number, 'does not follow the end of its run');
+          throw changedFileError(number, 'does not follow the end of its run');
         row.record = line.record;
         return;
       }
@@ -139,18 +139,24 @@ class Import {
       case 'end': {
         const { events, last_seq, digest } = line.end;
         if (events !== this.count || last_seq !== this.seq || events !== this.header.events)
-          throw damaged(number, `is the end of ${events} events, but ${this.count} came before it`);
+          throw changedFileError(
+            number,
+            `is the end of ${events} events, but ${this.count} came before it`,
+          );
         if (digest !== this.digest.digest('hex'))
-          throw damaged(number, 'has another digest than the lines before it');
+          throw changedFileError(number, 'has another digest than the lines before it');
         this.isEnded = true;
       }
     }
   }
 
   private async addEvent(row: EventRow, hash: string, number: number): Promise<void> {
-    if (row.seq <= this.seq) throw damaged(number, `repeats the event ${row.seq}`);
+    if (row.seq <= this.seq) throw changedFileError(number, `repeats the event ${row.seq}`);
     if (chain(this.hash, row) !== hash)
-      throw damaged(number, `has the event ${row.seq}, which does not agree with its hash`);
+      throw changedFileError(
+        number,
+        `has the event ${row.seq}, which does not agree with its hash`,
+      );
     const isGap = row.seq !== this.seq + 1;
     if (isGap || this.events.length >= BATCH_EVENTS || this.chars >= BATCH_CHARS)
       await this.flush();
@@ -185,7 +191,7 @@ class Import {
       return hasReferences(data) ? await this.options.target.expand(data) : data;
     } catch (error) {
       if (!hasCode(error, 'store_corrupt')) throw error;
-      throw damaged(number, 'needs a text that does not come before it');
+      throw changedFileError(number, 'needs a text that does not come before it');
     }
   }
 
@@ -219,7 +225,7 @@ function charsOf({ record }: RunRow): number {
   );
 }
 
-function damaged(number: number, what: string): SvcError {
+function changedFileError(number: number, what: string): SvcError {
   return new SvcError('import_invalid', `The file was changed: line ${number} ${what}.`);
 }
 

@@ -1,6 +1,7 @@
+import type { EmbeddingUsage } from '../embedding-usage.ts';
 import type { RunRow } from '../port.ts';
 import type { EventRow } from '../row.ts';
-import type { EmbeddingUsage, LATER } from '../usage.ts';
+import type { LATER } from '../usage.ts';
 
 /**
  * The ports of a log that moves as a whole: from one store, through a file, into another one.

@@ -221,7 +221,7 @@ function blobIn(folder: string, digest: string): string {
   return join(folder, 'blobs', digest.replace(':', '-'));
 }
 
-/** The text of a small layer. Undefined: there is none. Null: it cannot be read. */
+/** The text of a small layer. Undefined: the layer is absent. Null: it cannot be read. */
 async function layerIn(folder: string, digest: unknown): Promise<string | null | undefined> {
   if (digest === undefined) return undefined;
   if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) return null;
