@@ -1,4 +1,4 @@
-import { commands, globalFlags, groupOf, groups } from '../src/cli/commands.ts';
+import { commands, globalFlags, groupOf, groups } from '../src/cli/terminal/commands.ts';
 
 /** The manual page, made from the table of commands. `npm run docs` writes it. */
 export const MAN_FILE = 'docs/svc.1';

@@ -101,9 +101,53 @@ export const packages: Record<string, Package> = {
   // Browser programs, which the daemon serves as files.
   console: { door: true, tests: ['test/browser/'], may: [] },
   daemon: { may: [...RECORDS, 'logs', ...WORK, 'transport', 'dialects', 'grpc'] },
-  cli: { may: [...BASE, 'machines', 'logs', ...WORK, 'engine', 'transport', 'daemon'] },
+  // What all commands share: the table, the command line, the daemon or its files, output.
+  terminal: {
+    folder: 'src/cli/terminal',
+    may: [...BASE, 'machines', 'logs', 'store', 'runtime', 'observability', 'fleet', 'transport'],
+  },
+  // Commands that keep svc itself: install, start, check, configure, update.
+  upkeep: {
+    folder: 'src/cli/upkeep',
+    tests: ['test/cli/'],
+    may: [
+      ...BASE,
+      'machines',
+      'logs',
+      'store',
+      'kernel',
+      'models',
+      'providers',
+      'observability',
+      'operations',
+      'fleet',
+      'engine',
+      'transport',
+      'daemon',
+      'terminal',
+    ],
+  },
+  // Commands that use models.
+  cli: {
+    may: [
+      ...BASE,
+      'machines',
+      'logs',
+      'store',
+      'kernel',
+      'models',
+      'tools',
+      'runtime',
+      'observability',
+      'transport',
+      'terminal',
+      'upkeep',
+    ],
+  },
 };
 
+/** Packages in the folder of another one. */
+const INNER = Object.keys(packages).filter((name) => packages[name]?.folder !== undefined);
 /** Of the package `base`, besides the files directly in `src`. */
 const BASE_FOLDERS = ['src/async', 'src/forms'];
 /** The file directly in `src` that is not. */
@@ -117,7 +161,8 @@ export function folderOfPackage(name: string): string {
 /** The package of a file of `src` or `machines`. */
 export function packageOfFile(file: string): string {
   const [top = '', folder = ''] = file.split('/');
-  if (file.startsWith(`${folderOfPackage('store')}/`)) return 'store';
+  const inner = INNER.find((name) => file.startsWith(`${folderOfPackage(name)}/`));
+  if (inner !== undefined) return inner;
   if (top === 'machines') return top;
   if (file === MAIN) return 'cli';
   return folder.endsWith('.ts') || BASE_FOLDERS.includes(`${top}/${folder}`) ? 'base' : folder;

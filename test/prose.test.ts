@@ -52,7 +52,7 @@ test('no comment of the program begins with a pronoun instead of its noun', () =
  * already have as they are written here, and large statements of PostgreSQL.
  */
 const LONG_LINES = [
-  'src/cli/service/launch-agent.ts',
+  'src/cli/upkeep/service/launch-agent.ts',
   'src/config/providers/provider.ts',
   'src/logs/plain.ts',
   'src/logs/scrub.ts',

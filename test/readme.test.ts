@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { commands } from '../src/cli/commands.ts';
+import { commands } from '../src/cli/terminal/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
 import { operations } from '../src/operations/operations.ts';

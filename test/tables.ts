@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { CALLS } from '../src/answer-forms/calls.ts';
 import { THOUGHTS } from '../src/answer-forms/thoughts.ts';
 import { callsText } from '../src/answer-forms/write.ts';
-import { commands, globalFlags } from '../src/cli/commands.ts';
+import { commands, globalFlags } from '../src/cli/terminal/commands.ts';
 import { historySpecs } from '../src/config/history.ts';
 import type { SettingSpec } from '../src/config/layers.ts';
 import { type AdapterSpec, adapters } from '../src/config/providers/adapters.ts';

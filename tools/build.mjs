@@ -160,10 +160,10 @@ const VERSION = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8')).
 rmSync('dist', { recursive: true, force: true });
 for (const file of fs.globSync('src/**/*.{html,css,svg,png,webmanifest,js}'))
   cpSync(file, join('dist', file));
-const { commands } = await import('../src/cli/commands.ts');
-const { formOf } = await import('../src/cli/parse/command-line.ts');
+const { commands } = await import('../src/cli/terminal/commands.ts');
+const { formOf } = await import('../src/cli/terminal/parse/command-line.ts');
 const { partOf } = await import('./package/part.ts');
-/** What `CommandForm` in src/cli/parse/line.ts has. */
+/** What `CommandForm` in src/cli/terminal/parse/line.ts has. */
 const FORM = ['name', 'args', 'flags', 'short', 'value', 'many'];
 const QUICK = commands.filter(({ isQuick }) => isQuick);
 const DAEMON = 'serve';

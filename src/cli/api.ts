@@ -8,12 +8,12 @@ import { limitSpecs } from '../limits.ts';
 import { toPlain } from '../logs/plain.ts';
 import { isServed } from '../transport/control/is-served.ts';
 import { readEnd } from '../transport/stream/stream-end.ts';
-import { findSocket, whyUnread } from './connect/connect-daemon.ts';
-import type { Context } from './context.ts';
-import { INTERRUPTED, onInterrupt } from './interrupt.ts';
-import { readStdin } from './parse/read-stdin.ts';
-import { isTerminal } from './print/output.ts';
-import { openStdout } from './print/stdout-stream.ts';
+import { findSocket, whyUnread } from './terminal/connect/connect-daemon.ts';
+import type { Context } from './terminal/context.ts';
+import { INTERRUPTED, onInterrupt } from './terminal/interrupt.ts';
+import { readStdin } from './terminal/parse/read-stdin.ts';
+import { isTerminal } from './terminal/print/output.ts';
+import { openStdout } from './terminal/print/stdout-stream.ts';
 
 /**
  * One HTTP request over the local socket, without a token or a port.

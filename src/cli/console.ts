@@ -4,10 +4,10 @@ import { pathToFileURL } from 'node:url';
 import { hasCode } from '../errors.ts';
 import { platform } from '../home/platform.ts';
 import { oneLine } from '../logs/plain.ts';
-import { askDaemon } from './connect/ask-daemon.ts';
-import type { Context } from './context.ts';
-import { note, print, printJson } from './print/output.ts';
 import { starterOf } from './run/ensure-daemon.ts';
+import { askDaemon } from './terminal/connect/ask-daemon.ts';
+import type { Context } from './terminal/context.ts';
+import { note, print, printJson } from './terminal/print/output.ts';
 
 /**
  * Opens the console in the browser, signed in. Starts the daemon if none runs. Without a browser

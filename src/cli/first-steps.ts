@@ -1,13 +1,13 @@
 import { loadConfig } from '../config/config.ts';
 import { oneLine } from '../logs/plain.ts';
 import { knownNames } from './completion/known.ts';
-import type { Context } from './context.ts';
-import { findStatus } from './daemon/find-status.ts';
 import { fitFrom, modelsToBegin } from './model/fitting.ts';
-import { bytes, shortenLine } from './print/format.ts';
-import { paint, print } from './print/output.ts';
-import { beside, columnsOfStdout, fields } from './print/table.ts';
-import { additionOf, type Discovered, findServers } from './provider/discover.ts';
+import type { Context } from './terminal/context.ts';
+import { bytes, shortenLine } from './terminal/print/format.ts';
+import { paint, print } from './terminal/print/output.ts';
+import { beside, columnsOfStdout, fields } from './terminal/print/table.ts';
+import { findStatus } from './upkeep/daemon/find-status.ts';
+import { additionOf, type Discovered, findServers } from './upkeep/doctor/discover.ts';
 
 /** The state of this machine that the next steps depend on. */
 export interface Found {

@@ -1,8 +1,8 @@
-import type { CommandModule } from './context.ts';
-import { execute, perform } from './execute.ts';
-import { outliveTerminal } from './interrupt.ts';
-import { dispatch } from './parse/command-line.ts';
-import { isTerminal, print } from './print/output.ts';
+import type { CommandModule } from './terminal/context.ts';
+import { execute, perform } from './terminal/execute.ts';
+import { outliveTerminal } from './terminal/interrupt.ts';
+import { dispatch } from './terminal/parse/command-line.ts';
+import { isTerminal, print } from './terminal/print/output.ts';
 
 /** Runs any command line. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -32,7 +32,7 @@ async function printFirstSteps(): Promise<number> {
 }
 
 async function printHelp(name: string): Promise<number> {
-  const { helpText } = await import('./parse/help.ts');
+  const { helpText } = await import('./terminal/parse/help.ts');
   print(helpText(name));
   return 0;
 }

@@ -1,6 +1,11 @@
-import type { CommandModule } from './context.ts';
-import { execute, perform } from './execute.ts';
-import { type Arguments, type CommandForm, readArguments, splitLine } from './parse/line.ts';
+import type { CommandModule } from './terminal/context.ts';
+import { execute, perform } from './terminal/execute.ts';
+import {
+  type Arguments,
+  type CommandForm,
+  readArguments,
+  splitLine,
+} from './terminal/parse/line.ts';
 
 /**
  * The build throws it where a quick command would import a module outside its bundle. Nothing is

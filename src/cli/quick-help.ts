@@ -1,8 +1,8 @@
-import { execute } from './execute.ts';
-import { dispatch } from './parse/command-line.ts';
-import { helpText } from './parse/help.ts';
-import { print } from './print/output.ts';
 import { endWith } from './quick-command.ts';
+import { execute } from './terminal/execute.ts';
+import { dispatch } from './terminal/parse/command-line.ts';
+import { helpText } from './terminal/parse/help.ts';
+import { print } from './terminal/print/output.ts';
 
 /** Prints the help. False: the line asks for none, or is wrong, so the whole program reads it. */
 export async function main(argv: readonly string[], keepCode: () => void): Promise<boolean> {

@@ -1,9 +1,9 @@
 import { keepWhenIdle } from '../home/compiled-code.ts';
-import type { CommandModule } from './context.ts';
-import { execute, perform } from './execute.ts';
-import { outliveTerminal } from './interrupt.ts';
-import type { CommandForm } from './parse/line.ts';
 import { readQuickLine, type ScriptMain } from './quick-command.ts';
+import type { CommandModule } from './terminal/context.ts';
+import { execute, perform } from './terminal/execute.ts';
+import { outliveTerminal } from './terminal/interrupt.ts';
+import type { CommandForm } from './terminal/parse/line.ts';
 
 /**
  * The daemon as one file, with all that it may load later. Files that are found, read and linked

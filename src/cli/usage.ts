@@ -1,11 +1,11 @@
 import { shownName } from '../../machines/failover.ts';
 import { SvcError } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
-import { withRuns } from './connect/home.ts';
-import type { Context } from './context.ts';
-import { choiceFlag, textFlag } from './parse/flag-values.ts';
-import { note, print, printJson } from './print/output.ts';
-import { table } from './print/table.ts';
+import { withRuns } from './terminal/connect/home.ts';
+import type { Context } from './terminal/context.ts';
+import { choiceFlag, textFlag } from './terminal/parse/flag-values.ts';
+import { note, print, printJson } from './terminal/print/output.ts';
+import { table } from './terminal/print/table.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const by = choiceFlag(flags, 'by', ['model', 'provider', 'client', 'day']) ?? 'model';

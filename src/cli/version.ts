@@ -4,8 +4,8 @@ import { SYSTEM } from '../home/platform.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
 import { programVersion } from '../home/version.ts';
 import { oneLine } from '../logs/plain.ts';
-import type { Context } from './context.ts';
-import { print, printJson } from './print/output.ts';
+import type { Context } from './terminal/context.ts';
+import { print, printJson } from './terminal/print/output.ts';
 
 /** Prints the version of the program and of the running daemon, from its runtime file. */
 export async function run(context: Context): Promise<number> {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { commands } from '../../src/cli/commands.ts';
+import { commands } from '../../src/cli/terminal/commands.ts';
 import { numberFields } from '../../src/contract/options.ts';
 import { limitSpecs } from '../../src/limits.ts';
 import { completed, type FakeDaemon, run, suiteWithDaemon } from './fake-daemon.ts';

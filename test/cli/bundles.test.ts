@@ -18,7 +18,7 @@ const ASKS = ['net', 'stream'];
 const LIMITS = 'src/limits.ts';
 const OPTIONS = 'src/contract/options.ts';
 const SETTINGS = 'src/config/settings.ts';
-const TABLES = [LIMITS, OPTIONS, 'src/cli/commands.ts'];
+const TABLES = [LIMITS, OPTIONS, 'src/cli/terminal/commands.ts'];
 interface Loads {
   args?: string[];
   /** By default the words of the command are the name. */

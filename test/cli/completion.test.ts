@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run/chart.ts';
-import { commands } from '../../src/cli/commands.ts';
+import { commands } from '../../src/cli/terminal/commands.ts';
 import { RUN_STATES } from '../../src/contract/words.ts';
 import { buildsFor } from '../../src/home/engine-builds.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';

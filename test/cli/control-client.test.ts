@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connectDaemon } from '../../src/cli/connect/connect-daemon.ts';
+import { connectDaemon } from '../../src/cli/terminal/connect/connect-daemon.ts';
 import { parseRunInput } from '../../src/contract/inputs.ts';
 import { SvcError } from '../../src/errors.ts';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';

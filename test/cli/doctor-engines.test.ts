@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import type { DoctorContext } from '../../src/cli/doctor/check.ts';
-import { checkDrafts, checkEngine } from '../../src/cli/doctor/engine-check.ts';
+import type { DoctorContext } from '../../src/cli/upkeep/doctor/check.ts';
+import { checkDrafts, checkEngine } from '../../src/cli/upkeep/doctor/engine-check.ts';
 import { suiteWithDaemon } from './fake-daemon.ts';
 
 const test = suiteWithDaemon('svc doctor, of models');

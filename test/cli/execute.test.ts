@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { toUnexpectedError } from '../../src/cli/execute.ts';
+import { toUnexpectedError } from '../../src/cli/terminal/execute.ts';
 
 /** Errors of a command line that no code foresaw. */
 

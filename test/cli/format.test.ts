@@ -1,6 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bytes, duration, parameters, shortenLine, waitedMs } from '../../src/cli/print/format.ts';
+import {
+  bytes,
+  duration,
+  parameters,
+  shortenLine,
+  waitedMs,
+} from '../../src/cli/terminal/print/format.ts';
 
 /** Each figure that a command prints, at both sides of each edge. */
 

@@ -8,7 +8,7 @@ import {
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { GrpcCalls } from '../../src/cli/health/grpc-calls.ts';
+import { GrpcCalls } from '../../src/cli/upkeep/health/grpc-calls.ts';
 import { failure } from '../helpers/failure.ts';
 
 const test = suite<{ ends: (() => void)[] }>('calls of gRPC without the library');

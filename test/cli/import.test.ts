@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { run } from '../../src/cli/transfer/import.ts';
+import { run } from '../../src/cli/upkeep/transfer/import.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { findPaths } from '../../src/home/paths.ts';
 

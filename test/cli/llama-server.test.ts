@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { run as install } from '../../src/cli/engine/install.ts';
-import { run as remove } from '../../src/cli/engine/remove.ts';
+import { run as install } from '../../src/cli/upkeep/engine/install.ts';
+import { run as remove } from '../../src/cli/upkeep/engine/remove.ts';
 import { RELEASE } from '../../src/engine/native/abi.ts';
 import { buildsFolder } from '../../src/home/engine-builds.ts';
 import {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { untilReady } from '../../src/cli/connect/until-ready.ts';
+import { untilReady } from '../../src/cli/terminal/connect/until-ready.ts';
 import { SvcError } from '../../src/errors.ts';
 import { type RuntimeFile, writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';

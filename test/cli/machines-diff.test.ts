@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createMachine } from 'xstate';
 import { describe } from '../../machines/describe.ts';
-import { differences } from '../../src/cli/machines/diff.ts';
+import { differences } from '../../src/cli/upkeep/machines/diff.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 const FILE = 'machines/diagrams/machines.json';

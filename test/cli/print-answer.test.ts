@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { openStdout } from '../../src/cli/print/stdout-stream.ts';
 import type { Run } from '../../src/cli/run/follow.ts';
 import { AnswerPrinter, createPrinting, endingOf, finish } from '../../src/cli/run/print-answer.ts';
+import { openStdout } from '../../src/cli/terminal/print/stdout-stream.ts';
 import { errors, SvcError } from '../../src/errors.ts';
 import { turns } from '../helpers/turns.ts';
 

@@ -12,9 +12,9 @@ import {
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { agentText } from '../../src/cli/service/launch-agent.ts';
-import type { Service } from '../../src/cli/service/service.ts';
-import { unitText } from '../../src/cli/service/systemd.ts';
+import { agentText } from '../../src/cli/upkeep/service/launch-agent.ts';
+import type { Service } from '../../src/cli/upkeep/service/service.ts';
+import { unitText } from '../../src/cli/upkeep/service/systemd.ts';
 import { DAEMON_ALLOCATOR } from '../../src/home/allocator.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';

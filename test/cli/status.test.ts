@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { notInForce } from '../../src/cli/daemon/not-in-force.ts';
+import { notInForce } from '../../src/cli/upkeep/daemon/not-in-force.ts';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { limitSpecs } from '../../src/limits.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { fields, table } from '../../src/cli/print/table.ts';
+import { fields, table } from '../../src/cli/terminal/print/table.ts';
 import { cutTo, padTo, widthOf } from '../../src/logs/width.ts';
 
 const HEADING = ['RUN', 'MODEL', 'PROMPT'];

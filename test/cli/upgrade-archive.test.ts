@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { withArchive } from '../../src/cli/upgrade/archive.ts';
+import { withArchive } from '../../src/cli/upkeep/upgrade/archive.ts';
 import { asSvcError } from '../../src/errors.ts';
 import { SYSTEM } from '../../src/home/platform.ts';
 

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { requireSetting } from '../../src/cli/config/setting.ts';
-import { dispatch, unknownCommand } from '../../src/cli/parse/command-line.ts';
-import { eventFlag, secondsFlag } from '../../src/cli/parse/flag-values.ts';
+import { dispatch, unknownCommand } from '../../src/cli/terminal/parse/command-line.ts';
+import { eventFlag, secondsFlag } from '../../src/cli/terminal/parse/flag-values.ts';
+import { requireSetting } from '../../src/cli/upkeep/config/setting.ts';
 import type { SvcError } from '../../src/errors.ts';
 
 test('a time is seconds, or has a unit', () => {

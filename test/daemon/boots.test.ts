@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { execute } from '../../src/cli/execute.ts';
+import { execute } from '../../src/cli/terminal/execute.ts';
 import { bootUntilEnd } from '../../src/daemon/index.ts';
 import { SvcError } from '../../src/errors.ts';
 

@@ -1,4 +1,4 @@
-import { commands, globalFlags } from '../../src/cli/commands.ts';
+import { commands, globalFlags } from '../../src/cli/terminal/commands.ts';
 
 const flagsOf = new Map(
   commands.map(({ name, flags }) => [

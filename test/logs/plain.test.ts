@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { foreignJson, foreignText } from '../../src/cli/print/foreign.ts';
+import { foreignJson, foreignText } from '../../src/cli/terminal/print/foreign.ts';
 // @ts-expect-error The console has no types: its files are JavaScript.
 import { visible } from '../../src/console/views/approvals-view.js';
 import { createLineFormat } from '../../src/logs/format-line.ts';

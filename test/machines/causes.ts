@@ -118,7 +118,7 @@ export const rows: readonly Row[] = [
     'same commit',
     'conversation.run_added',
   ),
-  row('runtime/create.ts', 'client', 'request', 'daemon.stop_requested'),
+  row('operations/create.ts', 'client', 'request', 'daemon.stop_requested'),
   row(
     'runtime/disk/disk-monitor.ts',
     'host',

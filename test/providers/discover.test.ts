@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { offer } from '../../src/cli/provider/discover.ts';
+import { offer } from '../../src/cli/upkeep/doctor/discover.ts';
 import { knownProviders } from '../../src/config/providers/known-providers.ts';
 import { discoverServers, SERVERS } from '../../src/providers/discover.ts';
 

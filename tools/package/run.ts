@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { create } from 'tar';
-import { bytes } from '../../src/cli/print/format.ts';
+import { bytes } from '../../src/cli/terminal/print/format.ts';
 import { command, has, sayFailures } from './command.ts';
 import { writeBom, writeLicences } from './licences.ts';
 import { writeManifests } from './manifests.ts';

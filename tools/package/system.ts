@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { serviceSeconds } from '../../src/cli/service/service.ts';
-import { unitText } from '../../src/cli/service/systemd.ts';
+import { serviceSeconds } from '../../src/cli/upkeep/service/service.ts';
+import { unitText } from '../../src/cli/upkeep/service/systemd.ts';
 import { ALLOCATOR } from '../../src/home/allocator.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { command } from './command.ts';

@@ -1,5 +1,5 @@
 // Prints the command and exit code tables as JSON, for the corpus. Run by make.sh.
-import { commands, globalFlags } from '../../src/cli/commands.ts';
+import { commands, globalFlags } from '../../src/cli/terminal/commands.ts';
 import { errors } from '../../src/errors.ts';
 import { commandNames } from './taught.ts';
 

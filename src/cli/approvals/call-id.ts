@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
 
 /**
  * The id of a call. `last` is the waiting call: of several, a person says which. Throws

@@ -1,6 +1,6 @@
 import type { ApprovalRecord } from '../../contract/approvals.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { foreignJson, foreignText } from '../print/foreign.ts';
+import { foreignJson, foreignText } from '../terminal/print/foreign.ts';
 
 /** A call of a tool, for the person who decides about it. */
 export interface CallText {

@@ -2,10 +2,10 @@ import { askAgainCommand } from '../../config/mcp-file.ts';
 import type { DecisionInput } from '../../contract/approvals.ts';
 import { hasCode } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { callId } from './call-id.ts';
 import { commandsFor } from './call-text.ts';
 

@@ -1,9 +1,9 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { ago } from '../print/format.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { table } from '../print/table.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { ago } from '../terminal/print/format.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { table } from '../terminal/print/table.ts';
 import { commandsFor } from './call-text.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {

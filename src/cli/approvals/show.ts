@@ -1,7 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { callId } from './call-id.ts';
 import { callText, commandsFor, joinParts } from './call-text.ts';
 

@@ -1,5 +1,5 @@
 import { suggest } from '../../config/suggest.ts';
-import { columns } from '../parse/help.ts';
+import { columns } from '../terminal/parse/help.ts';
 
 /** A command in a line of a chat, and its text. */
 export interface ChatCommand {

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
-import { isTerminal, note, writeError } from '../print/output.ts';
-import { keepTyped } from '../print/question.ts';
-import { stopAtCtrlZ } from '../print/stop-job.ts';
+import { isTerminal, note, writeError } from '../terminal/print/output.ts';
+import { keepTyped } from '../terminal/print/question.ts';
+import { stopAtCtrlZ } from '../terminal/print/stop-job.ts';
 import type { Completion } from './complete.ts';
 import type { ChatHistory } from './history.ts';
 

@@ -4,11 +4,11 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
 import { listModels } from '../model/list-models.ts';
-import { columns } from '../parse/help.ts';
-import { ago, shortenLine } from '../print/format.ts';
 import { turnsText } from '../run/answer.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import { columns } from '../terminal/parse/help.ts';
+import { ago, shortenLine } from '../terminal/print/format.ts';
 
 /** The target of the next turn of a chat, and the conversation that it continues. */
 export type Next = Results['run.next'];

@@ -1,4 +1,4 @@
-import { type CommandSpec, commands, groupOf, groups, shownFlags } from '../commands.ts';
+import { type CommandSpec, commands, groupOf, groups, shownFlags } from '../terminal/commands.ts';
 import {
   aliases,
   firstWords,

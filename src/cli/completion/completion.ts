@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
-import type { Context } from '../context.ts';
-import { choiceFlag } from '../parse/flag-values.ts';
-import { print, printJson } from '../print/output.ts';
+import type { Context } from '../terminal/context.ts';
+import { choiceFlag } from '../terminal/parse/flag-values.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 import { KINDS } from './words.ts';
 
 const INSTALL: Record<string, string> = {

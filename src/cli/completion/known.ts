@@ -5,7 +5,7 @@ import { buildsFor } from '../../home/engine-builds.ts';
 import type { Paths } from '../../home/paths.ts';
 import { knownModels } from '../../models/index.ts';
 import type { Method, Results } from '../../transport/control/protocol.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
 import type { Kind } from './words.ts';
 
 /**

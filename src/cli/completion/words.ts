@@ -2,8 +2,14 @@ import { adapters } from '../../config/providers/adapters.ts';
 import { knownProviders } from '../../config/providers/known-providers.ts';
 import { settingWords } from '../../config/setting-keys.ts';
 import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/words.ts';
-import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 import { programs } from '../launch/programs.ts';
+import {
+  type CommandSpec,
+  commands,
+  type FlagSpec,
+  groupOf,
+  shortSummary,
+} from '../terminal/commands.ts';
 
 /** Commands and groups, each once, and `help`. */
 export function firstWords(): { word: string; summary: string }[] {

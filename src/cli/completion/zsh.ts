@@ -6,7 +6,7 @@ import {
   groups,
   shortSummary,
   shownFlags,
-} from '../commands.ts';
+} from '../terminal/commands.ts';
 import {
   aliases,
   firstWords,

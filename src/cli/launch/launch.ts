@@ -9,14 +9,14 @@ import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { checkModel, nextTurn } from '../chat/who.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
 import { listModels } from '../model/list-models.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { isTerminal, note, print, warn } from '../print/output.ts';
-import { askYesOrNo } from '../print/question.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
-import { absoluteModel } from '../run/run-input.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { absoluteModel } from '../terminal/parse/absolute-model.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { isTerminal, note, print, warn } from '../terminal/print/output.ts';
+import { askYesOrNo } from '../terminal/print/question.ts';
 import { type Program, programs, type Target } from './programs.ts';
 
 /**

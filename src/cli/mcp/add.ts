@@ -1,8 +1,8 @@
 import { editMcpFile, mcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { checkServer, tellDaemon, withFlags } from './server-flags.ts';
 
 /** Writes a tool server into `mcp.json`, with or without a daemon. */

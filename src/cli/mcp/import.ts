@@ -13,9 +13,9 @@ import { referencesIn } from '../../config/reference.ts';
 import { errors, SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Context } from '../context.ts';
-import { isTerminal, note, print, printJson } from '../print/output.ts';
-import { askYesOrNo } from '../print/question.ts';
+import type { Context } from '../terminal/context.ts';
+import { isTerminal, note, print, printJson } from '../terminal/print/output.ts';
+import { askYesOrNo } from '../terminal/print/question.ts';
 import { tellDaemon } from './server-flags.ts';
 
 interface Candidate {

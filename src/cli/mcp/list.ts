@@ -1,8 +1,8 @@
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { stateText } from '../print/format.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { fields, table } from '../print/table.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { stateText } from '../terminal/print/format.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { fields, table } from '../terminal/print/table.ts';
 
 /** Without a daemon, lists the configured servers. */
 export async function run({ paths, json }: Context): Promise<number> {

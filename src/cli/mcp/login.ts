@@ -9,11 +9,11 @@ import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { isAuthorized, launchOf, loadSignIn, withValues } from '../../tools/index.ts';
 import { writeSignInPage } from '../../transport/auth/sign-in-page.ts';
-import { askHome } from '../connect/home.ts';
 import { open } from '../console.ts';
-import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { isTerminal, note, print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { isTerminal, note, print, printJson } from '../terminal/print/output.ts';
 import { stopServer } from './logout.ts';
 
 /** Logs the user in at a tool server, in a browser. The daemon then uses the stored tokens. */

@@ -3,9 +3,9 @@ import type { Paths } from '../../home/paths.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { loadRevocation, type Revocation } from '../../tools/index.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 
 /** Removes the tokens of `svc mcp login`, and ends them where they came from. */
 export async function run({ paths, args, json }: Context): Promise<number> {

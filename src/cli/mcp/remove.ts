@@ -2,8 +2,8 @@ import { editMcpFile, mcpFile } from '../../config/mcp-file.ts';
 import { referencesIn } from '../../config/reference.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
+import type { Context } from '../terminal/context.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 import { forgetLogin, tell, viewOf } from './logout.ts';
 import { isKeyName } from './set.ts';
 

@@ -3,9 +3,9 @@ import { programVersion } from '../../home/version.ts';
 import { limitSpecs } from '../../limits.ts';
 import { mcpServer } from '../../transport/mcp/server.ts';
 import { type OfferedTool, type Perform, toolsOver } from '../../transport/mcp/tools.ts';
-import { withDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
+import { withDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
 
 /** Serves MCP until stdin ends. Each call has its own connection to the daemon. */
 export async function run(context: Context): Promise<number> {
@@ -24,7 +24,7 @@ export async function run(context: Context): Promise<number> {
     inputSchema: { type: 'object', properties: {} },
     annotations: { readOnlyHint: true, openWorldHint: false },
     call: async () => {
-      const { examine } = await import('../doctor/doctor.ts');
+      const { examine } = await import('../upkeep/doctor/doctor.ts');
       return JSON.stringify(await examine(paths));
     },
   };

@@ -4,9 +4,9 @@ import { listWithOr, POLICY_WORDS, TOOL_POLICIES } from '../../contract/words.ts
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
-import { askHome } from '../connect/home.ts';
-import type { Flags } from '../context.ts';
-import { listFlag, textFlag } from '../parse/flag-values.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Flags } from '../terminal/context.ts';
+import { listFlag, textFlag } from '../terminal/parse/flag-values.ts';
 
 const RULES = listWithOr(TOOL_POLICIES.map((policy) => `<tool>=${policy}`));
 

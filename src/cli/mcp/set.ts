@@ -2,10 +2,10 @@ import { editMcpFile, mcpFile, readMcpFile } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { listFlag, textFlag } from '../parse/flag-values.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { listFlag, textFlag } from '../terminal/parse/flag-values.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { addTo, checkServer, tellDaemon, withFlags, without } from './server-flags.ts';
 
 /** Changes a tool server in `mcp.json`, with or without a daemon. */

@@ -1,9 +1,9 @@
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { foreignJson, foreignText } from '../print/foreign.ts';
-import { stateText } from '../print/format.ts';
-import { print, printJson } from '../print/output.ts';
-import { fields, table } from '../print/table.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { foreignJson, foreignText } from '../terminal/print/foreign.ts';
+import { stateText } from '../terminal/print/format.ts';
+import { print, printJson } from '../terminal/print/output.ts';
+import { fields, table } from '../terminal/print/table.ts';
 
 /** A tool server and its tools. It is started for that. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {

@@ -1,8 +1,8 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 
 /** Starts the server, and lists its tools. Exit 9 if it does not start. */
 export async function run(context: Context): Promise<number> {

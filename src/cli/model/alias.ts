@@ -1,9 +1,9 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson, warn } from '../print/output.ts';
-import { table } from '../print/table.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson, warn } from '../terminal/print/output.ts';
+import { table } from '../terminal/print/table.ts';
 import { listModels } from './list-models.ts';
 
 /** Lists the aliases, sets one or removes one. */

@@ -4,11 +4,11 @@ import { whyUnusable } from '../../causes.ts';
 import { SvcError } from '../../errors.ts';
 import { MODELFILE_BYTES_MAX } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { readStdin } from '../parse/read-stdin.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { readStdin } from '../terminal/parse/read-stdin.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 
 /** Makes a model of a Modelfile, and prints its name. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {

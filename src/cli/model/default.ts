@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { listModels } from './list-models.ts';
 import { run as use } from './use.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
 import { printNewModel } from './new-model.ts';
 
 /** Puts a file into the models folder and prints the id of the model. */

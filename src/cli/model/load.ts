@@ -1,10 +1,10 @@
 import { shownName } from '../../../machines/failover.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { bytes, duration } from '../print/format.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { bytes, duration } from '../terminal/print/format.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const keep = flags['keep-alive'];

@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 
 /** Prints the id of a model that was not here before, and says how to ask it. */
 export function printNewModel(model: Results['model.import'], json: boolean): void {

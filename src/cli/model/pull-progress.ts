@@ -1,8 +1,8 @@
 import { oneLine } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
-import { bytes, duration } from '../print/format.ts';
-import { ERASE, note } from '../print/output.ts';
+import { bytes, duration } from '../terminal/print/format.ts';
+import { ERASE, note } from '../terminal/print/output.ts';
 
 const STEP_PERCENT = 10;
 /** A step of a file of unknown size. */

@@ -1,8 +1,8 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { bytes } from '../print/format.ts';
-import { print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { bytes } from '../terminal/print/format.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 
 /** Removes one model after the other. Ends at the first that cannot be removed. */
 export async function run({ paths, args, json }: Context): Promise<number> {

@@ -1,9 +1,9 @@
 import { knownModels, searchKnown } from '../../models/index.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { bytes } from '../print/format.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { columnsOfStdout, table } from '../print/table.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { bytes } from '../terminal/print/format.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { columnsOfStdout, table } from '../terminal/print/table.ts';
 import { type Fit, fitFrom } from './fitting.ts';
 
 /** Searches the table of short names, which needs no daemon, or the hub. */

@@ -1,11 +1,11 @@
 import { errors } from '../../errors.ts';
 import { oneLine, toPlain } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { bytes, localTime, parameters, shortenLine } from '../print/format.ts';
-import { print, printJson } from '../print/output.ts';
-import { fields } from '../print/table.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { bytes, localTime, parameters, shortenLine } from '../terminal/print/format.ts';
+import { print, printJson } from '../terminal/print/output.ts';
+import { fields } from '../terminal/print/table.ts';
 
 const VALUE_WIDTH = 100;
 

@@ -1,9 +1,9 @@
 import { shownName } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { bytes } from '../print/format.ts';
-import { print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { bytes } from '../terminal/print/format.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const result = await askDaemon(

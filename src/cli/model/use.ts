@@ -1,7 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 
 /** Makes a model the default of the local engine. */
 export async function run({ paths, args, json }: Context): Promise<number> {

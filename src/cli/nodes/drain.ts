@@ -1,7 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { note, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, printJson } from '../terminal/print/output.ts';
 
 export async function run({ paths, args: [id = ''], json }: Context): Promise<number> {
   const node = await askDaemon(paths, 'node.drain', { id });

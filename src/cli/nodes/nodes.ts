@@ -1,10 +1,10 @@
 import type { NodeRecord } from '../../contract/contract.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { duration } from '../print/format.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { table } from '../print/table.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { duration } from '../terminal/print/format.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { table } from '../terminal/print/table.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
   const found = await askDaemon(paths, 'node.list', {});

@@ -3,10 +3,10 @@ import { isPresetField, PROMPT_PLACE, presetProblem } from '../../config/presets
 import { writeSetting } from '../../config/user-file.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { print, printJson } from '../print/output.ts';
 import { readFormat, readRunInput } from '../run/run-input.ts';
+import type { Context } from '../terminal/context.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 
 /** Writes a preset with the settings of these flags into the configuration file. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {

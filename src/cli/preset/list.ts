@@ -1,8 +1,8 @@
 import { loadConfig } from '../../config/config.ts';
-import { valueText } from '../config/setting.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { fields } from '../print/table.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { fields } from '../terminal/print/table.ts';
+import { valueText } from '../upkeep/config/setting.ts';
 
 /** Prints the presets of the configuration. Needs no daemon. */
 export async function run({ paths, json }: Context): Promise<number> {

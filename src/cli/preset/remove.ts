@@ -1,8 +1,8 @@
 import { writeSetting } from '../../config/user-file.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
 import { findPreset } from '../run/preset.ts';
+import type { Context } from '../terminal/context.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 
 /** Removes a preset from the configuration file. */
 export async function run({ paths, args, json }: Context): Promise<number> {

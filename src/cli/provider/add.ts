@@ -6,10 +6,10 @@ import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context, Flags } from '../context.ts';
-import type { ProviderView } from '../offline/configured.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context, Flags } from '../terminal/context.ts';
+import type { ProviderView } from '../terminal/offline/configured.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { settingsIn, toFlagError } from './settings-flags.ts';
 
 /** Without a daemon, writes providers.json for the next start. */

@@ -1,9 +1,9 @@
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import type { ProviderView } from '../offline/configured.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import type { ProviderView } from '../terminal/offline/configured.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 
 /** Prints the provider of runs that name none, or sets it. Needs no daemon. */
 export async function run({ paths, args, json }: Context): Promise<number> {

@@ -5,13 +5,13 @@ import { StoredKeys } from '../../config/keys/stored-keys.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context, Flags } from '../context.ts';
-import { configOf } from '../offline/configured.ts';
-import { choiceFlag, textFlag } from '../parse/flag-values.ts';
-import { readStdin } from '../parse/read-stdin.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { askSecret } from '../print/question.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context, Flags } from '../terminal/context.ts';
+import { configOf } from '../terminal/offline/configured.ts';
+import { choiceFlag, textFlag } from '../terminal/parse/flag-values.ts';
+import { readStdin } from '../terminal/parse/read-stdin.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { askSecret } from '../terminal/print/question.ts';
 
 /**
  * Stores the key of a provider, or removes it. The key never is an argument: other users see those.

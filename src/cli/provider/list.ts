@@ -1,9 +1,9 @@
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import type { ProviderView } from '../offline/configured.ts';
-import { duration } from '../print/format.ts';
-import { note, print, printJson } from '../print/output.ts';
-import { fields, table } from '../print/table.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import type { ProviderView } from '../terminal/offline/configured.ts';
+import { duration } from '../terminal/print/format.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
+import { fields, table } from '../terminal/print/table.ts';
 
 /** Without a daemon, lists the configured providers in the state `unknown`. */
 export async function run({ paths, json }: Context): Promise<number> {

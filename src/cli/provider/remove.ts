@@ -1,8 +1,8 @@
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { print, printJson } from '../terminal/print/output.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = args[0] ?? '';

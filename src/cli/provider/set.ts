@@ -1,9 +1,9 @@
 import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askHome } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { askHome } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, print, printJson } from '../terminal/print/output.ts';
 import { ADD_MS, describeProvider, stateOf } from './add.ts';
 import { settingsIn, toFlagError } from './settings-flags.ts';
 

@@ -2,8 +2,8 @@ import { adapters } from '../../config/providers/adapters.ts';
 import { brief } from '../../config/text.ts';
 import { SvcError } from '../../errors.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { Flags } from '../context.ts';
-import { listFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
+import type { Flags } from '../terminal/context.ts';
+import { listFlag, textFlag, wholeFlag } from '../terminal/parse/flag-values.ts';
 
 /** The settings of a provider as flags, for `svc provider add` and `svc provider set`. */
 

@@ -1,9 +1,9 @@
 import { errors } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { keyOfThisShell } from '../connect/shell-key.ts';
-import type { Context } from '../context.ts';
-import { print, printError, printJson } from '../print/output.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import { keyOfThisShell } from '../terminal/connect/shell-key.ts';
+import type { Context } from '../terminal/context.ts';
+import { print, printError, printJson } from '../terminal/print/output.ts';
 
 /** Exit 0 if it answers, 5 if it refuses the credentials, 9 if it does not answer. */
 export async function run({ paths, args, json }: Context): Promise<number> {

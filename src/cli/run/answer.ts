@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { anySignal } from '../../async/signals.ts';
 import type { Paths } from '../../home/paths.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { keyOfThisShell } from '../connect/shell-key.ts';
-import type { Context } from '../context.ts';
-import { onInterrupt } from '../interrupt.ts';
-import { note, paint } from '../print/output.ts';
-import type { StdoutStream } from '../print/stdout-stream.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import { keyOfThisShell } from '../terminal/connect/shell-key.ts';
+import type { Context } from '../terminal/context.ts';
+import { onInterrupt } from '../terminal/interrupt.ts';
+import { note, paint } from '../terminal/print/output.ts';
+import type { StdoutStream } from '../terminal/print/stdout-stream.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { followRun, type Run } from './follow.ts';
 import { AnswerPrinter, createPrinting, finish, isAnswered } from './print-answer.ts';
@@ -144,7 +144,7 @@ function isNamed(id: string, { provider, model, cloud, conversation }: Input): b
 
 /** How long a run is followed while the daemon is lost repeatedly. */
 export async function configuredPatience({ config }: Context['paths']): Promise<number> {
-  const { limitsOf } = await import('../config/limits.ts');
+  const { limitsOf } = await import('../terminal/offline/limits.ts');
   return limitsOf(config).reconnect_ms;
 }
 

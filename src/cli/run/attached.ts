@@ -5,7 +5,7 @@ import type { MediaPart } from '../../contract/messages/parts.ts';
 import { fileTypeOf, mediaKind } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { warn } from '../print/output.ts';
+import { warn } from '../terminal/print/output.ts';
 
 /**
  * The files of a request.

@@ -1,5 +1,5 @@
-import type { Context } from '../context.ts';
-import { note, warn } from '../print/output.ts';
+import type { Context } from '../terminal/context.ts';
+import { note, warn } from '../terminal/print/output.ts';
 
 /** Starts the daemon for a run that finds none, or that lost it. */
 export type StartDaemon = (reason: 'absent' | 'lost') => Promise<void>;
@@ -12,8 +12,8 @@ export function starterOf(context: Context): StartDaemon | null {
 
 /** Starts a daemon if none runs, and waits until it is ready. */
 export async function ensureDaemon({ paths, json }: Context, { quiet = json } = {}): Promise<void> {
-  const { startOrExplain } = await import('../daemon/start.ts');
-  const { WAIT } = await import('../daemon/start-daemon.ts');
+  const { startOrExplain } = await import('../upkeep/daemon/start.ts');
+  const { WAIT } = await import('../upkeep/daemon/start-daemon.ts');
   const onStart = () => quiet || note('Starting the daemon (svc stop ends it).');
   const { started, status } = await startOrExplain(
     { paths, flags: {}, wait_ms: WAIT.default_ms, onStart },

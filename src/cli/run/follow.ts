@@ -5,8 +5,8 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { connectDaemon } from '../connect/connect-daemon.ts';
-import { untilReady } from '../connect/until-ready.ts';
+import { connectDaemon } from '../terminal/connect/connect-daemon.ts';
+import { untilReady } from '../terminal/connect/until-ready.ts';
 import type { StartDaemon } from './ensure-daemon.ts';
 import type { FailedAttempt } from './progress.ts';
 

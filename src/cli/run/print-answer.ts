@@ -3,9 +3,16 @@ import { type ErrorCode, formError, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, toPlain } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { WordWrap } from '../../logs/word-wrap.ts';
-import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
-import type { StdoutStream } from '../print/stdout-stream.ts';
-import { withTypedHint } from '../print/typed-hint.ts';
+import {
+  isTerminal,
+  note,
+  paint,
+  printError,
+  printJson,
+  writeError,
+} from '../terminal/print/output.ts';
+import type { StdoutStream } from '../terminal/print/stdout-stream.ts';
+import { withTypedHint } from '../terminal/print/typed-hint.ts';
 import type { Run, Steps } from './follow.ts';
 import { prefixProvider } from './progress.ts';
 import { statsOf, statsText } from './stats.ts';

@@ -1,4 +1,4 @@
-import { duration } from '../print/format.ts';
+import { duration } from '../terminal/print/format.ts';
 
 /**
  * The status line for a user who waits for an answer. A terminal rewrites it in place.

@@ -1,19 +1,11 @@
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  statSync,
-} from 'node:fs';
-import { resolve } from 'node:path';
+import { fstatSync, readFileSync } from 'node:fs';
 import { numberFields, textFields } from '../../contract/options.ts';
 import { RECOVERIES } from '../../contract/words.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { Flags } from '../context.ts';
+import type { Flags } from '../terminal/context.ts';
+import { absoluteModel } from '../terminal/parse/absolute-model.ts';
 import {
   choiceFlag,
   listFlag,
@@ -21,8 +13,8 @@ import {
   secondsFlag,
   textFlag,
   wholeFlag,
-} from '../parse/flag-values.ts';
-import { readStdin } from '../parse/read-stdin.ts';
+} from '../terminal/parse/flag-values.ts';
+import { readStdin } from '../terminal/parse/read-stdin.ts';
 
 /** The request of a run without its prompt. The daemon has defaults for omitted fields. */
 export function readRunInput(flags: Flags): Record<string, unknown> {
@@ -123,36 +115,6 @@ function readSystem(flags: Flags): string | undefined {
       param: 'system',
     });
   return system;
-}
-
-/**
- * The daemon has another working folder, so a path is made absolute. A bare name may be in the
- * models folder.
- */
-export function absoluteModel(model: string): string {
-  const isPath = /^\.{1,2}[\\/]/.test(model) || (model.endsWith('.gguf') && existsSync(model));
-  if (!isPath) return model;
-  const path = resolve(model);
-  // The daemon says nothing about files, since others may ask it too.
-  const problem = problemOf(path);
-  if (problem === null) return path;
-  throw new SvcError('model_invalid', `${path} ${problem}.`, { param: 'model' });
-}
-
-/** Why the file can be no model. Null: it can, or the daemon may know more. */
-function problemOf(path: string): string | null {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return null;
-  if (!found.isFile()) return 'is not a file';
-  try {
-    const file = openSync(path, 'r');
-    const head = Buffer.alloc(4);
-    readSync(file, head);
-    closeSync(file);
-    return head.toString('latin1') === 'GGUF' ? null : 'is not a GGUF file';
-  } catch {
-    return null;
-  }
 }
 
 const REPLACEMENT = '\u{fffd}';

@@ -1,10 +1,10 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { listFlag, textFlag } from '../parse/flag-values.ts';
-import { isTerminal, print, printJson } from '../print/output.ts';
-import { openStdout } from '../print/stdout-stream.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import type { Context } from '../terminal/context.ts';
+import { listFlag, textFlag } from '../terminal/parse/flag-values.ts';
+import { isTerminal, print, printJson } from '../terminal/print/output.ts';
+import { openStdout } from '../terminal/print/stdout-stream.ts';
 import { answerTo, type Input, newKey } from './answer.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { isAbsent } from './follow.ts';

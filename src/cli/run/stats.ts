@@ -1,4 +1,4 @@
-import { duration } from '../print/format.ts';
+import { duration } from '../terminal/print/format.ts';
 import type { Run } from './follow.ts';
 
 /** How long an answer took, as the daemon recorded it. Null: not known, or not there. */

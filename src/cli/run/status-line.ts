@@ -1,6 +1,13 @@
 import { oneLine } from '../../logs/plain.ts';
 import { takeFitting, terminalColumns } from '../../logs/width.ts';
-import { beforeNotes, ERASE, isTerminal, note, paint, writeError } from '../print/output.ts';
+import {
+  beforeNotes,
+  ERASE,
+  isTerminal,
+  note,
+  paint,
+  writeError,
+} from '../terminal/print/output.ts';
 import {
   type Fact,
   idle,

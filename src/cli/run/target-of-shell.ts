@@ -1,5 +1,5 @@
 import type { Paths } from '../../home/paths.ts';
-import { absoluteModel } from './run-input.ts';
+import { absoluteModel } from '../terminal/parse/absolute-model.ts';
 
 /**
  * The request with the target that SVC_PROVIDER and SVC_MODEL of this shell name. A flag and a

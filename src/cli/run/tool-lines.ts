@@ -5,9 +5,9 @@ import { oneLine } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { callText, firstLines, joinParts } from '../approvals/call-text.ts';
 import { alwaysText } from '../approvals/decide.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
-import { isTerminal, note, paint } from '../print/output.ts';
-import { askUser } from '../print/question.ts';
+import { askDaemon } from '../terminal/connect/ask-daemon.ts';
+import { isTerminal, note, paint } from '../terminal/print/output.ts';
+import { askUser } from '../terminal/print/question.ts';
 
 /**
  * Prints the tool calls of a run on stderr. At a terminal the user is asked about a call that

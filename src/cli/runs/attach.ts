@@ -1,14 +1,14 @@
 import { anySignal } from '../../async/signals.ts';
-import type { Context } from '../context.ts';
-import { onInterrupt } from '../interrupt.ts';
-import { eventFlag } from '../parse/flag-values.ts';
-import { note } from '../print/output.ts';
-import { openStdout } from '../print/stdout-stream.ts';
 import { configuredPatience } from '../run/answer.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter, createPrinting, finish, isAnswered } from '../run/print-answer.ts';
-import { wholeIdOf } from './whole-id.ts';
+import { wholeIdOf } from '../terminal/connect/whole-id.ts';
+import type { Context } from '../terminal/context.ts';
+import { onInterrupt } from '../terminal/interrupt.ts';
+import { eventFlag } from '../terminal/parse/flag-values.ts';
+import { note } from '../terminal/print/output.ts';
+import { openStdout } from '../terminal/print/stdout-stream.ts';
 
 /** Follows the answer of a run to its end. Ctrl-C does not stop the run. */
 export async function run(context: Context): Promise<number> {

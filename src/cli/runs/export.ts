@@ -4,12 +4,12 @@ import type { StoredEvent } from '../../kernel/store/port.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { exportRun } from '../../observability/history/export.ts';
 import { redactEvent } from '../../observability/history/redact.ts';
-import type { Context } from '../context.ts';
-import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { note } from '../print/output.ts';
-import { type OpenLog, withLog } from './open-log.ts';
-import { type Output, openOutput } from './output-file.ts';
+import type { Context } from '../terminal/context.ts';
+import { INTERRUPTED, onInterrupt } from '../terminal/interrupt.ts';
+import { type OpenLog, withLog } from '../terminal/offline/open-log.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { note } from '../terminal/print/output.ts';
+import { type Output, openOutput } from '../terminal/print/output-file.ts';
 import { noSuchRun } from './why.ts';
 
 /** Exports one run for replay, or the whole log as JSON lines. Exit 1 if a part is unreadable. */

@@ -1,12 +1,12 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { runFilters } from '../../contract/words.ts';
 import type { Params, Results } from '../../transport/control/protocol.ts';
-import { type HomeClient, withRuns } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
-import { ago, duration, shortenLine, waitedMs, workedMs } from '../print/format.ts';
-import { note, print, printJson, warn } from '../print/output.ts';
-import { table } from '../print/table.ts';
+import { type HomeClient, withRuns } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { choiceFlag, textFlag, wholeFlag } from '../terminal/parse/flag-values.ts';
+import { ago, duration, shortenLine, waitedMs, workedMs } from '../terminal/print/format.ts';
+import { note, print, printJson, warn } from '../terminal/print/output.ts';
+import { table } from '../terminal/print/table.ts';
 
 type Run = Results['run.get'];
 

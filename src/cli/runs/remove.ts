@@ -2,11 +2,11 @@ import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { withDaemon } from '../connect/ask-daemon.ts';
-import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
-import { print, printJson, warn } from '../print/output.ts';
-import { wholeId } from './whole-id.ts';
+import { withDaemon } from '../terminal/connect/ask-daemon.ts';
+import { wholeId } from '../terminal/connect/whole-id.ts';
+import type { Context } from '../terminal/context.ts';
+import { textFlag } from '../terminal/parse/flag-values.ts';
+import { print, printJson, warn } from '../terminal/print/output.ts';
 
 /**
  * Removes runs from the log, the newest first: a turn repeats the turns before it. A damaged run

@@ -7,11 +7,11 @@ import { foldRunFile, parseRunFile } from '../../observability/history/run-file.
 import { Chain } from '../../observability/history/why.ts';
 import { mayBeId } from '../../runtime/runs/find.ts';
 import { runRecord } from '../../runtime/runs/record.ts';
-import { limitsOf } from '../config/limits.ts';
-import type { Context } from '../context.ts';
-import { eventFlag } from '../parse/flag-values.ts';
-import { note, paint, print, printJson } from '../print/output.ts';
-import { withLog } from './open-log.ts';
+import type { Context } from '../terminal/context.ts';
+import { limitsOf } from '../terminal/offline/limits.ts';
+import { withLog } from '../terminal/offline/open-log.ts';
+import { eventFlag } from '../terminal/parse/flag-values.ts';
+import { note, paint, print, printJson } from '../terminal/print/output.ts';
 import { recordText } from './show.ts';
 import { noSuchRun } from './why.ts';
 

@@ -1,11 +1,11 @@
 import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { withRuns } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { wholeFlag } from '../parse/flag-values.ts';
-import { ago } from '../print/format.ts';
-import { note, paint, print, printJson, warn } from '../print/output.ts';
+import { withRuns } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { wholeFlag } from '../terminal/parse/flag-values.ts';
+import { ago } from '../terminal/print/format.ts';
+import { note, paint, print, printJson, warn } from '../terminal/print/output.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 200;

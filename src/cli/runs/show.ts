@@ -1,11 +1,11 @@
 import { oneLine, toPlain } from '../../logs/plain.ts';
 import { wrapLines } from '../../logs/word-wrap.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { withRuns } from '../connect/home.ts';
-import type { Context } from '../context.ts';
-import { ago, bytes, duration, localTime, waitedMs, workedMs } from '../print/format.ts';
-import { paint, print, printJson } from '../print/output.ts';
-import { columnsOfStdout, fields } from '../print/table.ts';
+import { withRuns } from '../terminal/connect/home.ts';
+import type { Context } from '../terminal/context.ts';
+import { ago, bytes, duration, localTime, waitedMs, workedMs } from '../terminal/print/format.ts';
+import { paint, print, printJson } from '../terminal/print/output.ts';
+import { columnsOfStdout, fields } from '../terminal/print/table.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const record = await withRuns(paths, (client) => client.call('run.get', { id: args[0] ?? '' }));

@@ -2,9 +2,9 @@ import { SvcError } from '../../errors.ts';
 import { isRun } from '../../kernel/stream.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { whyRun } from '../../observability/history/why.ts';
-import type { Context } from '../context.ts';
-import { note, printJson, say } from '../print/output.ts';
-import { withLog } from './open-log.ts';
+import type { Context } from '../terminal/context.ts';
+import { withLog } from '../terminal/offline/open-log.ts';
+import { note, printJson, say } from '../terminal/print/output.ts';
 
 /** Explains the state of a run, with or without a daemon. */
 export async function run({ paths, args, json }: Context): Promise<number> {

@@ -80,7 +80,7 @@ export class Engine implements Tenant {
     }
   }
 
-  /** The process of an attempt. If there is none, its exit is reported to the machine. */
+  /** The process of an attempt. Null: it has gone, and the machine hears so. */
   find(attempt: number): EngineChild | null {
     if (this.process?.attempt === attempt) return this.process;
     void this.report({ type: 'engine.exited', attempt, exit_code: null, signal: null });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { checkBuild } from '../../../src/cli/doctor/engine-check.ts';
+import { checkBuild } from '../../../src/cli/upkeep/doctor/engine-check.ts';
 import { gpuWarning } from '../../../src/contract/loaded-models.ts';
 import {
   betterBuild,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { commands, globalFlags } from '../../../src/cli/commands.ts';
+import { commands, globalFlags } from '../../../src/cli/terminal/commands.ts';
 import { commandNames } from '../../../tools/svc-mini/taught.ts';
 import { modelFile } from '../../eval/ask.ts';
 
