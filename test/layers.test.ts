@@ -11,7 +11,6 @@ import {
   packageOf,
   reach,
   throughDoors,
-  type Import,
 } from './layers.ts';
 import { folderOfPackage, packageOfFile, packages } from './packages.ts';
 

@@ -185,14 +185,14 @@ export const rows: readonly Row[] = [
 /** The events that each file of `src/` appends, itself or by a function of `machines/`. */
 export function appendedBy(): Map<string, string[]> {
   const functions = functionsWithEvents();
-  const found = globSync('src/{daemon,runtime,fleet,tools,models,providers}/**/*.ts').map(
-    (file) => {
-      const text = readFileSync(file, 'utf8');
-      const called = [...functions].filter(([name]) => new RegExp(`\\b${name}\\(`).test(text));
-      const events = [...eventsIn(text), ...called.flatMap(([, all]) => all)];
-      return [file.replaceAll('\\', '/'), [...new Set(events)].sort()] as const;
-    },
-  );
+  const found = globSync(
+    'src/{daemon,runtime,observability,operations,fleet,tools,models,providers}/**/*.ts',
+  ).map((file) => {
+    const text = readFileSync(file, 'utf8');
+    const called = [...functions].filter(([name]) => new RegExp(`\\b${name}\\(`).test(text));
+    const events = [...eventsIn(text), ...called.flatMap(([, all]) => all)];
+    return [file.replaceAll('\\', '/'), [...new Set(events)].sort()] as const;
+  });
   return new Map(found.filter(([, events]) => events.length > 0).map(([f, e]) => [f, [...e]]));
 }
 
