@@ -546,6 +546,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['provider default', 'provider default ollama'],
   }),
   command('provider discover', {
+    file: 'doctor/discover',
     summary: 'Find the model servers of this machine, such as Ollama, at their usual ports.',
     examples: ['provider discover --json'],
   }),
