@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 /**
  * `npm run bench [name…] [number…] [--only ROWS] [--json FILE]` runs each measurement in its own
  * process, one after the other. They print medians and ratios, and assert nothing. The numbers go
- * to each one. ROWS is how the names of the wanted rows of `answers` begin. FILE gets a line of
- * JSON for each.
+ * to each one. ROWS begins the names of the wanted rows of `answers`, or ways of `conversation`.
+ * FILE gets a line of JSON for each.
  */
 const folder = dirname(fileURLToPath(import.meta.url));
 const args = process.argv.slice(2);
