@@ -108,6 +108,19 @@ export function isFirst({ edges }: Choice, edge: Edge): boolean {
   return edges.find(({ from, type }) => from === edge.from && type === edge.type) === edge;
 }
 
+/** Arrows to one place. Where more would lead, their rows name it. */
+const ARROWS_MAX = 3;
+
+/** Whether the row of the event names the state or the choice it leads to, in place of an arrow. */
+export function isNamed(drawn: Outline, edge: Edge): boolean {
+  const choice = choiceOf(drawn, edge);
+  const arrows =
+    choice === undefined
+      ? drawn.edges.filter(({ to }) => to === edge.to)
+      : choice.edges.filter((each) => isFirst(choice, each));
+  return arrows.length > ARROWS_MAX;
+}
+
 /** `event [guard]`. */
 export function textOf({ event, guard }: Label): string {
   return guard === null ? event : `${event} [${guard}]`;

@@ -88,7 +88,9 @@ test('an arrow has the colour of its outcome', () => {
     for (const outcome of new Set(outline(machine).edges.map(outcomeOf)))
       assert.match(
         svg,
-        new RegExp(`class="edge transition ${outcome}">[^]*?stroke="${outcomes[outcome].line}"`),
+        new RegExp(
+          `class="edge transition ${outcome}( named)?">[^]*?(stroke|fill)="${outcomes[outcome].line}"`,
+        ),
       );
   }
 });

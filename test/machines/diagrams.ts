@@ -7,7 +7,7 @@ import { describe } from '../../machines/describe.ts';
 import { mermaid } from '../../machines/diagrams/mermaid.ts';
 import type { WalkOf } from '../../machines/diagrams/outline.ts';
 import { picture } from './causes.ts';
-import { dot } from './pictures/dot.ts';
+import { dot, withNamedRows } from './pictures/dot.ts';
 
 /**
  * Draws every machine: `npm run diagrams`. The same machine always gives the same bytes.
@@ -67,9 +67,10 @@ The code is in [\`machines/\`](../machines). \`svc machines\` prints the same di
 export async function drawAll(): Promise<Map<string, string>> {
   const viz = await instance();
   const svg = (text: string) =>
-    viz
-      .renderString(text, { format: 'svg' })
-      .replaceAll('font-family="Courier"', `font-family="${FONTS}"`);
+    withNamedRows(viz.renderString(text, { format: 'svg' })).replaceAll(
+      'font-family="Courier"',
+      `font-family="${FONTS}"`,
+    );
   const files = machines.flatMap((machine): [string, string][] => [
     [`${FOLDER}/${machine.id}.svg`, svg(dot(machine))],
     [`${FOLDER}/walked/${machine.id}.svg`, svg(dot(machine, walkOf(machine)))],

@@ -1,13 +1,16 @@
 import {
+  type Choice,
   choiceOf,
   type Edge,
   isFirst,
+  isNamed,
   type Label,
   type Outline,
   type State,
 } from '../../../machines/diagrams/outline.ts';
 import { outcomeOf, outcomes, paintOf, paints, walks } from '../../../machines/diagrams/paint.ts';
 
+const BREAK = '<br align="left"/>';
 const NAME_SIZE = 15;
 const ROW_SIZE = 12;
 
@@ -42,6 +45,18 @@ export function anyCard(drawn: Outline, edges: readonly Edge[]): string {
       ...edges.flatMap((edge, index) => leads(drawn, edge, index)),
     ],
     'color="#777777" style="rounded,dashed"',
+  );
+}
+
+/** Where each guard of a choice leads. Its rows have no arrows. */
+export function choiceCard(drawn: Outline, { exits }: Choice): string {
+  const leadsTo = exits.map(({ guard, to }) => {
+    const asks = guard === null ? '' : `<font color="#555555">[${escaped(guard)}]</font> `;
+    return row(`${asks}→ ${nameOf(drawn, to)}`, 'align="left"', ROW_SIZE);
+  });
+  return table(
+    [row('◇', 'align="left"', ROW_SIZE), ...leadsTo],
+    'color="#777777" bgcolor="#eeeeee"',
   );
 }
 
@@ -86,7 +101,36 @@ function leads(drawn: Outline, edge: Edge, index: number): string[] {
   const choice = choiceOf(drawn, edge);
   if (choice !== undefined && !isFirst(choice, edge)) return [];
   const label = choice === undefined ? edge : { ...edge, guard: null };
-  return [row(words(label), `port="${portOf(index)}" align="left"`, ROW_SIZE)];
+  const target = choice === undefined ? `${BREAK}  → ${nameOf(drawn, edge.to)}${BREAK}` : ' → ◇';
+  if (!isNamed(drawn, edge))
+    return [row(words(label), `port="${portOf(index)}" align="left"`, ROW_SIZE)];
+  // Graphviz writes the id of a cell only with a link, and no class: see `withNamedRows`.
+  const id = `id="${edgeIds(drawn)[index]}" href="#" title="${classOf(edge)}"`;
+  return [row(words(label) + target, `${id} align="left"`, ROW_SIZE)];
+}
+
+/** Edges that differ only by their guard end in `|2`, `|3` and so on. */
+export function edgeIds(drawn: Outline): string[] {
+  const { states, edges } = drawn;
+  const path = (id: string) => states.find((state) => state.id === id)?.path ?? '';
+  const names = edges.map((edge) => {
+    const to = choiceOf(drawn, edge) === undefined ? path(edge.to) : 'choice';
+    return `edge:${path(edge.from)}|${edge.type}|${to}`;
+  });
+  return names.map((name, index) => {
+    const nth = names.slice(0, index + 1).filter((other) => other === name).length;
+    return nth === 1 ? name : `${name}|${nth}`;
+  });
+}
+
+export function classOf(edge: Edge): string {
+  return `transition ${edge.walk === null ? outcomeOf(edge) : `walked-${edge.walk}`}`;
+}
+
+/** `cancelling.by_stop` for a state in a box. */
+function nameOf({ states }: Outline, id: string): string {
+  const state = states.find((each) => each.id === id);
+  return escaped(state?.path.split('.').slice(-2).join('.') ?? id);
 }
 
 function words(label: Label): string {

@@ -4,6 +4,7 @@ import {
   choiceOf,
   type Edge,
   isFirst,
+  isNamed,
   type Outline,
   outline,
   type State,
@@ -19,7 +20,7 @@ import {
   walks,
 } from '../../../machines/diagrams/paint.ts';
 import type { Outcome } from '../../../src/contract/run-events.ts';
-import { anyCard, card, mark, portOf, sharedCard } from './card.ts';
+import { anyCard, card, choiceCard, classOf, edgeIds, mark, portOf, sharedCard } from './card.ts';
 
 /**
  * The machine in the language of Graphviz. A page can highlight its parts by their ids, which are
@@ -30,7 +31,7 @@ export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
   const anywhere = drawn.edges.filter(({ from }) => from === '');
   const lines = [
     `digraph ${drawn.name} {`,
-    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.3, ranksep=0.9]',
+    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.3, ranksep=0.5]',
     'graph [fontname="Courier", fontsize=16]',
     'node [shape=plain, fontname="Courier", fontsize=12]',
     'edge [color="#666666", arrowsize=0.8, penwidth=1.3]',
@@ -38,7 +39,8 @@ export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
     ...level(drawn, ''),
     ...(anywhere.length > 0 ? [`any [label=${anyCard(drawn, anywhere)}]`] : []),
     ...begin(drawn),
-    ...drawn.edges.map((edge, index) => arrow(drawn, edge, index)),
+    ...drawn.edges.map((edge, index) => (isNamed(drawn, edge) ? '' : arrow(drawn, edge, index))),
+    ...drawn.states.flatMap((state) => (state.type === 'final' ? behind(drawn, state) : [])),
     '}',
   ];
   return `${lines.join('\n')}\n`;
@@ -112,7 +114,7 @@ function arrow(drawn: Outline, edge: Edge, index: number): string {
   const id = edgeIds(drawn)[index];
   if (choice !== undefined)
     return isFirst(choice, edge)
-      ? `${tail}:e -> ${choice.id}:w [id="${id?.replace(/[^|]*$/, 'choice')}", ${edgeMarks(edge)}]`
+      ? `${tail}:e -> ${choice.id}:w [id="${id}", ${edgeMarks(edge)}]`
       : '';
   const attributes = `id="${id}", ${edgeMarks(edge)}`;
   return place(head) < place(edge.from)
@@ -120,8 +122,20 @@ function arrow(drawn: Outline, edge: Edge, index: number): string {
     : `${tail}:e -> ${head}:name:w [${attributes}]`;
 }
 
+/** Without an arrow an end comes after the last state that leads to it. */
+function behind(drawn: Outline, { id }: State): string[] {
+  const last = drawn.edges.findLast(({ to }) => to === id);
+  if (last === undefined || !isNamed(drawn, last)) return [];
+  const source = drawn.states.find((state) => state.id === last.from);
+  return [`${source?.isCompound ? `${source.id}_all` : last.from} -> ${id} [style=invis]`];
+}
+
 /** Where several events go on in the same way. */
-function diamond(drawn: Outline, { id, exits }: Choice): string[] {
+function diamond(drawn: Outline, choice: Choice): string[] {
+  const { id, exits, edges } = choice;
+  const [first] = edges;
+  if (first !== undefined && isNamed(drawn, first))
+    return [`${id} [label=${choiceCard(drawn, choice)}, class="choice"]`];
   return [
     `${id} [shape=diamond, style=filled, fillcolor="#eeeeee", color="#777777", label="", width=0.3, height=0.3, class="choice"]`,
     ...exits.map(({ guard, to }) => {
@@ -135,20 +149,10 @@ function edgeMarks(edge: Edge): string {
   const { walk } = edge;
   if (walk !== null) {
     const { line, style } = walks[walk];
-    return `class="transition walked-${walk}", color="${line}", style="${style}"`;
+    return `class="${classOf(edge)}", color="${line}", style="${style}"`;
   }
   const outcome = outcomeOf(edge);
-  return `class="transition ${outcome}", color="${outcomes[outcome].line}"`;
-}
-
-/** Edges that differ only by their guard end in `|2`, `|3` and so on. */
-function edgeIds({ states, edges }: Outline): string[] {
-  const path = (id: string) => states.find((state) => state.id === id)?.path ?? '';
-  const names = edges.map(({ from, type, to }) => `edge:${path(from)}|${type}|${path(to)}`);
-  return names.map((name, index) => {
-    const nth = names.slice(0, index + 1).filter((other) => other === name).length;
-    return nth === 1 ? name : `${name}|${nth}`;
-  });
+  return `class="${classOf(edge)}", color="${outcomes[outcome].line}"`;
 }
 
 /** The innermost state that is entered with this one. */
@@ -167,7 +171,7 @@ function legend(drawn: Outline): string {
     walked.size > 0
       ? keys('→', walks, new Set<Walk>(walked))
       : keys('→', outcomes, new Set<Outcome>(labels.map(outcomeOf))),
-    '▸ entered first   <b>event</b> [guard]   ↻ leaves no state   ⚡ effect on entry   ◷ deadline',
+    '▸ entered first   <b>event</b> [guard]   → leads to that state   ↻ leaves no state   ⚡ effect on entry   ◷ deadline',
   ];
   return ['', ...lines.map((line) => `<font point-size="12">${line}</font>`), ''].join(
     '<br align="left"/>',
@@ -183,4 +187,12 @@ function keys<N extends string>(
     .filter((name) => used.has(name))
     .map((name) => `<font color="${table[name].line}">${sign} ${table[name].meaning}</font>`)
     .join('   ');
+}
+
+/** The rows that name a state have a class in place of the link with which Graphviz wrote them. */
+export function withNamedRows(svg: string): string {
+  return svg.replace(
+    /<g id="a_(edge[^"]+)"><a [^>]*xlink:title="([^"]*)"[^>]*>\n([\s\S]*?)<\/a>\n<\/g>/g,
+    '<g id="$1" class="edge $2 named">\n$3</g>',
+  );
 }
