@@ -38,6 +38,12 @@ export class FleetClients {
     this.isOver = true;
   }
 
+  /** The ids of runs whose end no client had, or the keys of those that no node accepted. */
+  waiting(): string[] {
+    const open = this.runs.filter(({ ends }) => ends.length === 0);
+    return open.map(({ key, ids, version }) => `${[...ids].join(' ') || key} after ${version}`);
+  }
+
   private async client(name: string): Promise<void> {
     let last: { id: string; prompts: readonly string[] } | null = null;
     for (let turn = 0; !this.isOver; turn += 1) {

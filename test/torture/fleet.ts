@@ -68,7 +68,7 @@ export async function tortureFleet(options: {
     clients.finish();
     await within(working, QUIET_MS, () => {
       const [first = 'no problem'] = clients.problems;
-      return `A client never had the end of its run: ${first}`;
+      return `${clients.waiting().join(', ')}: a client never had the end of its run; ${first}`;
     });
     await epochs.stop();
     return await check(fleet, clients, faults, epochs, began_at);
