@@ -127,8 +127,8 @@ export class Residency<T extends Tenant> implements LocalRoom {
   }
 
   /** How long the model stays in memory without work. Undefined: the default. */
-  keepMs({ id, name, path }: Tenant['model']): number | undefined {
-    return this.kept.get(path) ?? this.options.keep[id] ?? this.options.keep[name];
+  keepMs(model: Tenant['model']): number | undefined {
+    return this.kept.get(model.path) ?? this.configuredMs(model);
   }
 
   /** Granted memory. */
@@ -203,10 +203,8 @@ export class Residency<T extends Tenant> implements LocalRoom {
     const isOver = snapshot.hasTag('absent') || snapshot.hasTag('failing');
     if (isOver && claim?.isGranted === true && claim.attempt === attempt) this.release(claim);
     // The time was for the earlier work. A later load gives the machine the usual time.
-    if (snapshot.hasTag('absent') && this.kept.get(model.path) === 0) {
-      const { keep, limits } = this.options;
-      this.kept.set(model.path, keep[model.id] ?? keep[model.name] ?? limits.engine_idle_ms);
-    }
+    if (snapshot.hasTag('absent') && this.kept.get(model.path) === 0)
+      this.kept.set(model.path, this.configuredMs(model) ?? this.options.limits.engine_idle_ms);
   }
 
   /** An estimate may have been too small. The measured memory counts, even beyond the bounds. */
@@ -231,6 +229,11 @@ export class Residency<T extends Tenant> implements LocalRoom {
       granted.push(claim.tenant);
     }
     return { granted, leaving: [] };
+  }
+
+  private configuredMs({ id, name }: Tenant['model']): number | undefined {
+    const { keep } = this.options;
+    return keep[id] ?? keep[name];
   }
 
   private roomFor({ bytes }: Claim<T>, now: number): T[] {

@@ -10,7 +10,8 @@ import {
 } from '../../../machines/diagrams/outline.ts';
 import { outcomeOf, outcomes, paintOf, paints, walks } from '../../../machines/diagrams/paint.ts';
 
-const BREAK = '<br align="left"/>';
+/** The end of a line that begins at the left. */
+export const BREAK = '<br align="left"/>';
 const NAME_SIZE = 15;
 const ROW_SIZE = 12;
 
@@ -101,9 +102,9 @@ function leads(drawn: Outline, edge: Edge, index: number): string[] {
   const choice = choiceOf(drawn, edge);
   if (choice !== undefined && !isFirst(choice, edge)) return [];
   const label = choice === undefined ? edge : { ...edge, guard: null };
-  const target = choice === undefined ? `${BREAK}  → ${nameOf(drawn, edge.to)}${BREAK}` : ' → ◇';
   if (!isNamed(drawn, edge))
     return [row(words(label), `port="${portOf(index)}" align="left"`, ROW_SIZE)];
+  const target = choice === undefined ? `${BREAK}  → ${nameOf(drawn, edge.to)}${BREAK}` : ' → ◇';
   // Graphviz writes the id of a cell only with a link, and no class: see `withNamedRows`.
   const id = `id="${edgeIds(drawn)[index]}" href="#" title="${classOf(edge)}"`;
   return [row(words(label) + target, `${id} align="left"`, ROW_SIZE)];

@@ -20,7 +20,17 @@ import {
   walks,
 } from '../../../machines/diagrams/paint.ts';
 import type { Outcome } from '../../../src/contract/run-events.ts';
-import { anyCard, card, choiceCard, classOf, edgeIds, mark, portOf, sharedCard } from './card.ts';
+import {
+  anyCard,
+  BREAK,
+  card,
+  choiceCard,
+  classOf,
+  edgeIds,
+  mark,
+  portOf,
+  sharedCard,
+} from './card.ts';
 
 /**
  * The machine in the language of Graphviz. A page can highlight its parts by their ids, which are
@@ -106,9 +116,7 @@ function marks(state: State): string {
  */
 function arrow(drawn: Outline, edge: Edge, index: number): string {
   const place = (id: string) => drawn.states.findIndex((state) => state.id === id);
-  const source = drawn.states[place(edge.from)];
-  const start = source === undefined ? 'any' : source.isCompound ? `${source.id}_all` : source.id;
-  const tail = `${start}:${portOf(index)}`;
+  const tail = `${nodeOf(drawn, edge.from)}:${portOf(index)}`;
   const head = anchor(drawn, edge.to);
   const choice = choiceOf(drawn, edge);
   const id = edgeIds(drawn)[index];
@@ -126,8 +134,13 @@ function arrow(drawn: Outline, edge: Edge, index: number): string {
 function behind(drawn: Outline, { id }: State): string[] {
   const last = drawn.edges.findLast(({ to }) => to === id);
   if (last === undefined || !isNamed(drawn, last)) return [];
-  const source = drawn.states.find((state) => state.id === last.from);
-  return [`${source?.isCompound ? `${source.id}_all` : last.from} -> ${id} [style=invis]`];
+  return [`${nodeOf(drawn, last.from)} -> ${id} [style=invis]`];
+}
+
+/** The card with the rows of a state, of a box, or of any state. */
+function nodeOf(drawn: Outline, id: string): string {
+  const state = drawn.states.find((each) => each.id === id);
+  return state === undefined ? 'any' : state.isCompound ? `${id}_all` : id;
 }
 
 /** Where several events go on in the same way. */
@@ -147,12 +160,9 @@ function diamond(drawn: Outline, choice: Choice): string[] {
 
 function edgeMarks(edge: Edge): string {
   const { walk } = edge;
-  if (walk !== null) {
-    const { line, style } = walks[walk];
-    return `class="${classOf(edge)}", color="${line}", style="${style}"`;
-  }
-  const outcome = outcomeOf(edge);
-  return `class="${classOf(edge)}", color="${outcomes[outcome].line}"`;
+  const line = walk === null ? outcomes[outcomeOf(edge)].line : walks[walk].line;
+  const style = walk === null ? '' : `, style="${walks[walk].style}"`;
+  return `class="${classOf(edge)}", color="${line}"${style}`;
 }
 
 /** The innermost state that is entered with this one. */
@@ -173,9 +183,7 @@ function legend(drawn: Outline): string {
       : keys('→', outcomes, new Set<Outcome>(labels.map(outcomeOf))),
     '▸ entered first   <b>event</b> [guard]   → leads to that state   ↻ leaves no state   ⚡ effect on entry   ◷ deadline',
   ];
-  return ['', ...lines.map((line) => `<font point-size="12">${line}</font>`), ''].join(
-    '<br align="left"/>',
-  );
+  return ['', ...lines.map((line) => `<font point-size="12">${line}</font>`), ''].join(BREAK);
 }
 
 function keys<N extends string>(
