@@ -4,7 +4,7 @@ import { SvcError } from '../../src/errors.ts';
 import { readLastBoot } from '../../src/runtime/runs/recover.ts';
 import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
-import { holder } from '../runtime/principal/principals.ts';
+import { holder } from '../operations/principals.ts';
 import { type FleetNode, FleetOfNodes, settle } from './fleet-nodes.ts';
 
 const test = suite('the runs of a fleet');

@@ -1,12 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunInput } from '../../../src/contract/contract.ts';
-import type { Runtime } from '../../../src/operations/port.ts';
-import { eventData } from '../../../src/transport/stream/event-forms.ts';
-import { bootRuntime } from '../../helpers/runtime.ts';
-import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
-import { createMemoryStore } from '../../helpers/store/memory.ts';
-import { codeOf, waitFor } from '../../helpers/wait.ts';
+import type { RunInput } from '../../src/contract/contract.ts';
+import type { Runtime } from '../../src/operations/port.ts';
+import { eventData } from '../../src/transport/stream/event-forms.ts';
+import { bootRuntime } from '../helpers/runtime.ts';
+import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
+import { codeOf, waitFor } from '../helpers/wait.ts';
 import { holder, said } from './principals.ts';
 
 /** What a named token sees and changes: only its own, all, or nothing. */

@@ -1,7 +1,7 @@
-import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
-import type { Runtime } from '../../../src/operations/port.ts';
-import { HOME, type Principal, type Scope } from '../../../src/runtime/principal/principal.ts';
-import { waitFor } from '../../helpers/wait.ts';
+import type { RunInput, RunRecord } from '../../src/contract/contract.ts';
+import type { Runtime } from '../../src/operations/port.ts';
+import { HOME, type Principal, type Scope } from '../../src/runtime/principal/principal.ts';
+import { waitFor } from '../helpers/wait.ts';
 
 /** The holder of a named token. */
 export function holder(

@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunInput } from '../../../src/contract/contract.ts';
-import { Meter } from '../../../src/transport/auth/named-tokens.ts';
-import { bootRuntime } from '../../helpers/runtime.ts';
-import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
-import { createMemoryStore } from '../../helpers/store/memory.ts';
-import { codeOf, waitFor } from '../../helpers/wait.ts';
+import type { RunInput } from '../../src/contract/contract.ts';
+import { Meter } from '../../src/transport/auth/named-tokens.ts';
+import { bootRuntime } from '../helpers/runtime.ts';
+import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
+import { codeOf, waitFor } from '../helpers/wait.ts';
 import { holder, said } from './principals.ts';
 
 /** What a token occupies, what it is asked again, and what ends with it. */
